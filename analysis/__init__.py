@@ -1,0 +1,1 @@
+"""What the numbers mean: pairs, verdicts, crossover, report. Reads results only."""

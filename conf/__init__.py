@@ -1,0 +1,1 @@
+"""What to run: Hydra configuration groups. No logic."""

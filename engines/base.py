@@ -1,0 +1,125 @@
+"""The Engine contract: what an adapter must tell us about one kind of serving engine.
+
+An adapter is stateless. It writes the command line, and reads a running server over HTTP; the life of the
+process belongs to `engines/process.py`. Two implementations inherit one contract test class
+(`tests/contract/engine_contract.py`): `engines/vllm.py` and `engines/emulator/adapter.py`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from engines.counters import Counters
+from engines.spec import EngineConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """The place one engine gets: everything of a command line that is no part of its identity."""
+
+    port: int
+    """Leased TCP port of the HTTP server."""
+    directory: Path
+    """The engine's own working folder: logs, compile caches, temporary files."""
+    devices: tuple[str, ...] = ()
+    """Concrete GPUs (index or UUID) for CUDA_VISIBLE_DEVICES; empty without GPUs."""
+    cpus: tuple[int, ...] = ()
+    """CPU cores the engine may use; empty for all."""
+    host: str = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """What to execute. The environment is complete: nothing else is inherited."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """A started engine as its adapter sees it."""
+
+    url: str
+    """`http://127.0.0.1:PORT`, no trailing slash."""
+    config: EngineConfig
+    pid: int
+    """Process id of the HTTP server's process (the guard's child)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KVCapacity:
+    """KV-cache capacity over all ranks of one engine."""
+
+    tokens: int | None
+    """Tokens it can hold; None where the engine does not say."""
+    block_size: int | None
+    """Tokens per KV block."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why an arm is not allowed, as a rule says it."""
+
+    rule: str
+    """Stable name of the rule."""
+    reason: str
+    """One sentence: what is impossible, unfair or meaningless, and what to do instead."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What an adapter's engine can do for a measurement."""
+
+    emulated: bool
+    """Whether its figures come from a model of hardware: then every output says so."""
+    cache_salt: bool
+    """Whether requests can carry `cache_salt` to share no prefix cache with others."""
+    cache_reset: bool
+    """Whether the prefix cache can be emptied without a restart."""
+    request_options: Mapping[str, Any] = field(default_factory=dict)
+    """Extra JSON fields every request of every arm carries (for instance `ignore_eos`)."""
+
+
+class Engine(Protocol):
+    """One kind of serving engine."""
+
+    name: str
+    capabilities: Capabilities
+
+    def version(self, python: str | None) -> str:
+        """Return the engine's version in the environment of `python`.
+
+        Raises:
+            EngineEnvironmentError: the interpreter or the package is missing; the message says how to get it.
+        """
+
+    def refusals(self, config: EngineConfig) -> Sequence[Refusal]:
+        """Return every rule that forbids `config`; empty when it may run."""
+
+    def command(self, config: EngineConfig, site: Site) -> Command:
+        """Return the command line and environment that start `config` at `site`.
+
+        Raises:
+            EngineConfigError: a setting this engine does not know.
+        """
+
+    def resolved(self, server: Server) -> Mapping[str, Any]:
+        """Return the engine's own resolved configuration as flat `section.key -> JSON` pairs."""
+
+    def drafter_keys(self, config: EngineConfig) -> Sequence[str]:
+        """Return prefixes of `resolved` keys that may differ in a pair because the drafter does."""
+
+    def reset_cache(self, server: Server) -> bool:
+        """Empty the prefix cache; True when the engine confirmed it."""
+
+    def counters(self, server: Server) -> Counters:
+        """Return a snapshot of the engine's counters, summed over its ranks."""
+
+    def capacity(self, server: Server) -> KVCapacity:
+        """Return the KV-cache capacity."""
+
+    def classify(self, log_tail: str, returncode: int | None) -> str:
+        """Return the `cause` word (see `engines/errors.py`) that the log of an ended engine shows."""

@@ -1,0 +1,20 @@
+"""The table of engines: a new engine is its own module and one line here."""
+
+from engines.base import Engine
+from engines.emulator.adapter import EmulatorEngine
+from engines.errors import EngineConfigError
+from engines.vllm import VllmEngine
+
+ENGINES: dict[str, Engine] = {engine.name: engine for engine in (VllmEngine(), EmulatorEngine())}
+
+
+def engine_named(name: str) -> Engine:
+    """Return the adapter called `name`.
+
+    Raises:
+        EngineConfigError: there is no such engine.
+    """
+    if name not in ENGINES:
+        message = f"engine.name is {name!r}; known engines: {', '.join(sorted(ENGINES))}"
+        raise EngineConfigError(message)
+    return ENGINES[name]

@@ -1,0 +1,174 @@
+"""What an engine is asked to be: drafter, layout, model, and their sum, `EngineConfig`.
+
+Values only. How an engine spells them on its command line is its adapter's business (`engines/vllm.py`, ...).
+Every class turns into plain JSON with `dataclasses.asdict` and comes back with its `from_dict`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Self
+
+from engines.digest import digest
+
+NO_DRAFTER = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance:
+    """Synthetic acceptance: drafts are accepted by chance at a chosen rate, whatever they say."""
+
+    alpha: float
+    """Conditional probability, 0 to 1, that a draft token is accepted when all before it were."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.alpha <= 1.0:
+            message = f"acceptance.alpha is {self.alpha}; it is a probability: choose 0 to 1"
+            raise ValueError(message)
+
+    def rates(self, k: int) -> tuple[float, ...]:
+        """Return the K unconditional rates alpha, alpha^2, ... (chance that the first i drafts all pass)."""
+        return tuple(self.alpha**position for position in range(1, k + 1))
+
+    def mean_length(self, k: int) -> float:
+        """Return the expected mean acceptance length (tokens per step, the verifier's own included)."""
+        return 1.0 + sum(self.rates(k))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drafter:
+    """Who proposes tokens, how many, and how they are accepted."""
+
+    method: str = NO_DRAFTER
+    """`none`, `ngram`, `draft_model`, `free`, `eagle3`, `mtp`, ...; an engine's rules say which it runs."""
+    k: int = 0
+    """Draft length: proposed tokens per verification step. 0 exactly when `method` is `none`."""
+    model: str | None = None
+    """Folder or name of the draft model, where the method has one."""
+    draft_tp: int | None = None
+    """Tensor-parallel size of the drafter; None leaves it to the engine."""
+    acceptance: Acceptance | None = None
+    """Synthetic acceptance, or None for real acceptance."""
+    stateful: bool = False
+    """Whether it remembers earlier requests (suffix trees): then every cell gets a fresh engine."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of this method alone; the engine adapter validates them."""
+
+    def __post_init__(self) -> None:
+        if (self.method == NO_DRAFTER) != (self.k == 0):
+            message = (
+                f"drafter {self.method!r} with k={self.k}: the drafter 'none' has k=0 and every other k >= 1; "
+                "set drafter.k"
+            )
+            raise ValueError(message)
+        if self.k < 0:
+            message = f"drafter.k is {self.k}; it counts proposed tokens: choose 1 or more"
+            raise ValueError(message)
+
+    @property
+    def is_none(self) -> bool:
+        """Whether this is the baseline's drafter."""
+        return self.method == NO_DRAFTER
+
+    @property
+    def label(self) -> str:
+        """Short name for tables: `none`, `ngram-k3`, `free-k7-a0.74`."""
+        if self.is_none:
+            return NO_DRAFTER
+        forced = f"-a{self.acceptance.alpha:g}" if self.acceptance else ""
+        return f"{self.method.replace('_', '-')}-k{self.k}{forced}"
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Rebuild from `asdict`'s form."""
+        acceptance = data.get("acceptance")
+        return cls(**{**data, "acceptance": Acceptance(**acceptance) if acceptance else None})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """How one engine spreads over devices. Replicas are no part of it: a block fills its slice with them."""
+
+    tp: int = 1
+    """Tensor-parallel size."""
+    dp: int = 1
+    """Data-parallel size inside the engine."""
+    pp: int = 1
+    """Pipeline-parallel size."""
+
+    def __post_init__(self) -> None:
+        for name in ("tp", "dp", "pp"):
+            if getattr(self, name) < 1:
+                message = f"layout.{name} is {getattr(self, name)}; it counts devices: choose 1 or more"
+                raise ValueError(message)
+
+    @property
+    def devices(self) -> int:
+        """Devices (GPUs, or their stand-ins) one engine takes."""
+        return self.tp * self.dp * self.pp
+
+    @property
+    def label(self) -> str:
+        """Short name: `tp1`, `dp2`, `tp2-dp2`, `tp2-pp2`."""
+        parts = [f"{name}{getattr(self, name)}" for name in ("tp", "dp", "pp") if getattr(self, name) > 1]
+        return "-".join(parts) or "tp1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """The target model."""
+
+    name: str
+    """Name the engine serves it under, and the identity its answers are checked against."""
+    path: str | None = None
+    """Folder with weights and tokenizer, or a hub name; None for an emulated model."""
+    max_context: int = 4096
+    """Longest prompt plus output in tokens (the engine's max model length)."""
+    digest: str | None = None
+    """SHA-256 over the names, sizes and small files of the model folder; None where there is no folder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineConfig:
+    """Everything that defines one engine process tree, and so one arm."""
+
+    engine: str
+    """Adapter: `vllm` or `emulator`."""
+    version: str
+    """Version read from the engine's environment (or of the emulator)."""
+    model: Model
+    drafter: Drafter = field(default_factory=Drafter)
+    layout: Layout = field(default_factory=Layout)
+    python: str | None = None
+    """Interpreter of the engine's own environment; None runs it in ours (the emulator). Not in the digest."""
+    device: str = "gpu"
+    """`gpu`, `cpu` or `emulated`: what one device of the layout is."""
+    flags: Mapping[str, Any] = field(default_factory=dict)
+    """Engine settings held equal in all arms of a pair (block size, batch limits, scheduler, ...)."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables of the engine, held equal in all arms of a pair."""
+    seed: int = 0
+    """Seed given to the engine."""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the content. The interpreter's path is a place, not content: the version stands for it."""
+        return digest({**asdict(self), "python": None})
+
+    @property
+    def label(self) -> str:
+        """Short name for tables: `tp1/ngram-k3`."""
+        return f"{self.layout.label}/{self.drafter.label}"
+
+    def baseline(self) -> "EngineConfig":
+        """Return the same engine without a drafter."""
+        return replace(self, drafter=Drafter())
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Rebuild from `asdict`'s form."""
+        parts = {
+            "model": Model(**data["model"]),
+            "drafter": Drafter.from_dict(data["drafter"]),
+            "layout": Layout(**data["layout"]),
+        }
+        return cls(**{**data, **parts})

@@ -1,0 +1,1 @@
+"""What happens on a node: workloads, replay, measurement, one block. Imports `engines` only."""

@@ -1,0 +1,102 @@
+"""The result schema: what one cell leaves behind. `analysis` reads this and nothing else of `jobs`."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
+
+SCHEMA = 1
+
+MEASURED = "measured"
+INVALID = "invalid"
+FAILED = "failed"
+INFEASIBLE = "infeasible"
+OUTCOMES = (MEASURED, INVALID, FAILED, INFEASIBLE)
+
+OPENING = "opening"
+CLOSING = "closing"
+TREATMENT = "treatment"
+ROLES = (OPENING, CLOSING, TREATMENT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """One check that a measurement has to pass."""
+
+    name: str
+    passed: bool
+    message: str
+    """What was found against what is allowed, with the numbers."""
+    value: float | None = None
+    limit: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellResult:
+    """One arm at one load level in one segment of a block: an outcome, and its measurement if there is one."""
+
+    cell: str
+    """Id, and name of the cell's folder in the results."""
+    arm: str
+    """Digest of the arm."""
+    arm_label: str
+    """`tp1/ngram-k3`: layout, drafter, K."""
+    layout: str
+    """Layout label: the pair's baseline is the arm without a drafter of the same layout."""
+    drafter: str
+    """Drafter method, `none` for the baseline."""
+    k: int
+    concurrency: int
+    block: int
+    segment: int
+    """Uninterrupted stretch of a block, from 0; pairs never cross segments."""
+    role: str
+    """`opening`, `closing` (the two baselines of a segment) or `treatment`."""
+    outcome: str
+    """One of `OUTCOMES`."""
+    emulated: bool
+    """Whether an emulated engine made the figures."""
+    synthetic: bool = False
+    """Whether acceptance was forced."""
+    oversubscribed: bool = False
+    """Whether client and engine had to share a core: measured, but never a verdict."""
+    devices: int = 1
+    """Devices of the block's slice, replicas included."""
+    replicas: int = 1
+    factors: Mapping[str, str] = field(default_factory=dict)
+    """Every swept key with this cell's value."""
+    cause: str | None = None
+    """For `failed`, `invalid` and `infeasible`: a stable word (a gate's name, an engine error's cause, a rule)."""
+    reason: str | None = None
+    """The same for people."""
+    log_tail: str = ""
+    """Last lines of the engine's log, for failures."""
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
+    """Figures by slash-grouped name; `jobs/measurement.py` defines each. None: the source was absent."""
+    gates: tuple[Gate, ...] = ()
+    caveats: tuple[str, ...] = ()
+    identity: Mapping[str, Any] = field(default_factory=dict)
+    """Engine version, resolved configuration, argv, host, devices, workload digest, order digest, seeds."""
+    started: str = ""
+    """UTC time, ISO 8601."""
+    seconds: float = 0.0
+    """Wall seconds of the cell, warm-up included."""
+    start_seconds: float | None = None
+    """Seconds the engine took to become ready, on the first cell of an arm's engine."""
+    schema: int = SCHEMA
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Rebuild from `to_dict`'s form.
+
+        Raises:
+            ValueError: another schema version.
+        """
+        if data.get("schema") != SCHEMA:
+            message = f"cell result has schema {data.get('schema')!r}; this version reads {SCHEMA}"
+            raise ValueError(message)
+        gates = tuple(Gate(**gate) for gate in data.get("gates", ()))
+        return cls(**{**data, "gates": gates, "caveats": tuple(data.get("caveats", ()))})

@@ -1,0 +1,1 @@
+"""Workloads: importers (one module a format), and conversations as frozen tokens."""

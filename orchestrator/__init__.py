@@ -1,0 +1,1 @@
+"""Decides what runs where, drives Ray, keeps the ledger and the MLflow view."""

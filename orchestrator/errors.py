@@ -1,0 +1,46 @@
+"""Errors a user meets, and their exit codes.
+
+* SpecloadError                     exit 1
+  x ConfigError(ValueError)         exit 2: a key, group, grid or file the user can fix
+  x PlacementError                  exit 2: more devices or CPUs than any node has
+  x LedgerError                     exit 2: the results folder is foreign, locked or damaged
+  x TrackingError                   exit 2: the MLflow store cannot be used (newer schema, unreachable)
+  x SweepFailedError                exit 1: the sweep ran and no cell was measured
+
+The rooms below have trees of their own, drawn at the top of `engines/errors.py` and `jobs/errors.py`. In each tree
+what the user can fix is also a ValueError: the command line shows its message as one paragraph and exits with 2.
+"""
+
+
+class SpecloadError(Exception):
+    """Base of the orchestrator's errors."""
+
+    exit_code = 1
+
+
+class ConfigError(SpecloadError, ValueError):
+    """A key, group, grid or file that the user can fix."""
+
+    exit_code = 2
+
+
+class PlacementError(SpecloadError, ValueError):
+    """The cluster can never hold a block of this plan."""
+
+    exit_code = 2
+
+
+class LedgerError(SpecloadError, ValueError):
+    """The results folder is foreign, locked by a living driver, or damaged."""
+
+    exit_code = 2
+
+
+class TrackingError(SpecloadError, ValueError):
+    """The MLflow store cannot be used."""
+
+    exit_code = 2
+
+
+class SweepFailedError(SpecloadError):
+    """The sweep ran to its end and measured nothing."""

@@ -1,0 +1,220 @@
+"""The plan: arms, blocks and cells, resolved and digested. One JSON file reproduces the sweep."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
+
+from engines.digest import digest
+from engines.spec import EngineConfig
+from jobs.load import LoadLevel
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """One engine configuration and the load levels it is measured at: a treatment, or a layout's baseline."""
+
+    config: EngineConfig
+    levels: tuple[LoadLevel, ...]
+    """Ascending, without repeats."""
+    factors: Mapping[str, str] = field(default_factory=dict)
+    """Every swept key with this arm's value, as text."""
+
+    @property
+    def digest(self) -> str:
+        """Identity of the engine configuration (levels and factors are no part of it)."""
+        return self.config.digest
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether the arm has no drafter."""
+        return self.config.drafter.is_none
+
+    @property
+    def pair_key(self) -> str:
+        """What an arm and its baseline share: the digest of the configuration without the drafter."""
+        return self.config.baseline().digest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """An arm that a rule forbids: an `infeasible` outcome, known before anything starts."""
+
+    arm: Arm
+    rule: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One fresh engine (or its replicas) of one arm within a block, and its levels in order."""
+
+    arm: str
+    """Digest of the arm."""
+    role: str
+    """`opening`, `closing` or `treatment` (see `jobs/result.py`)."""
+    levels: tuple[LoadLevel, ...]
+    """In the block's seeded order, the same order in all arms."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """One replicate: runs one after another on the same slice of devices, opened and closed by baselines."""
+
+    index: int
+    devices: int
+    """Slice: devices of the largest layout in the block."""
+    runs: tuple[Run, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadRef:
+    """Which workload, and the digest that proves it is still the same."""
+
+    name: str
+    format: str
+    """Importer: `builtin`, `chat_jsonl`, `swe_agent`."""
+    paths: tuple[str, ...]
+    digest: str
+    """SHA-256 of the token workload."""
+    conversations: int
+    turns: int
+    dropped: tuple[tuple[str, str], ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """Where and on what resources blocks run."""
+
+    address: str | None
+    """None for a local Ray of this process, `auto`, or `host:port`."""
+    resource: str
+    """Ray resource that stands for one device: `GPU`, or a custom one such as `engine_slot`."""
+    slots: int | None
+    """Devices a local Ray offers of a custom resource; None when the cluster says."""
+    cpus_per_device: float
+    """CPU cores an engine gets per device."""
+    load_cpus: float
+    """CPU cores of the load process."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """Patience, in seconds."""
+
+    ready: float = 600.0
+    stop: float = 20.0
+    stall: float = 120.0
+    cell: float = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A whole sweep."""
+
+    name: str
+    """Study: the MLflow experiment, and the first part of the results folder's name."""
+    arms: tuple[Arm, ...]
+    refused: tuple[Refused, ...]
+    blocks: tuple[Block, ...]
+    workload: WorkloadRef
+    cluster: Cluster
+    timeouts: Timeouts
+    seed: int
+    threshold: float
+    """Practical threshold of the verdict, as a share (0.02 is 2 %)."""
+    tracking: Mapping[str, Any]
+    """MLflow store: `uri` (None for SQLite beside the results) and `experiment`."""
+    warmup_requests: int = 4
+    """Warm-up requests per user before each level."""
+    notes: tuple[str, ...] = ()
+    """What planning changed or found: duplicates merged, conversations repeated as epochs, ..."""
+    overrides: tuple[str, ...] = ()
+    """The user's own words, for people; no part of the digest."""
+    schema: int = SCHEMA
+
+    @property
+    def digest(self) -> str:
+        """Identity of the sweep: what is measured, not where, or where it is recorded."""
+        content = {
+            "name": self.name,
+            "arms": [[arm.digest, [level.concurrency for level in arm.levels]] for arm in self.arms],
+            "blocks": [asdict(block) for block in self.blocks],
+            "workload": self.workload.digest,
+            "seed": self.seed,
+            "warmup_requests": self.warmup_requests,
+        }
+        return digest(content)
+
+    @property
+    def sweep(self) -> str:
+        """Name of the sweep and of its results folder: `<name>-<first 10 digits of the digest>`."""
+        return f"{self.name}-{self.digest[:10]}"
+
+    def arm(self, arm_digest: str) -> Arm:
+        """Return the arm with this digest (`KeyError` if there is none)."""
+        for arm in self.arms:
+            if arm.digest == arm_digest:
+                return arm
+        raise KeyError(arm_digest)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON, with the digests beside what they identify."""
+        data = asdict(self)
+        for entry, arm in zip(data["arms"], self.arms, strict=True):
+            entry["digest"] = arm.digest
+        data["digest"] = self.digest
+        data["sweep"] = self.sweep
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Rebuild from `to_dict`'s form.
+
+        Raises:
+            ValueError: another schema version, or content that does not match its digest.
+        """
+        if data.get("schema") != SCHEMA:
+            message = f"plan has schema {data.get('schema')!r}; this version reads {SCHEMA}"
+            raise ValueError(message)
+        fields = {key: value for key, value in data.items() if key not in ("digest", "sweep")}
+        fields["arms"] = tuple(_arm(arm) for arm in data["arms"])
+        fields["refused"] = tuple(
+            Refused(arm=_arm(refused["arm"]), rule=refused["rule"], reason=refused["reason"])
+            for refused in data["refused"]
+        )
+        fields["blocks"] = tuple(_block(block) for block in data["blocks"])
+        workload = data["workload"]
+        fields["workload"] = WorkloadRef(
+            **{
+                **workload,
+                "paths": tuple(workload["paths"]),
+                "dropped": tuple((name, why) for name, why in workload["dropped"]),
+            }
+        )
+        fields["cluster"] = Cluster(**data["cluster"])
+        fields["timeouts"] = Timeouts(**data["timeouts"])
+        fields["notes"] = tuple(data["notes"])
+        fields["overrides"] = tuple(data["overrides"])
+        plan = cls(**fields)
+        if "digest" in data and plan.digest != data["digest"]:
+            message = f"plan {data.get('sweep')!r} was changed by hand: its content does not match its digest"
+            raise ValueError(message)
+        return plan
+
+
+def _levels(data: Any) -> tuple[LoadLevel, ...]:
+    return tuple(LoadLevel(**level) for level in data)
+
+
+def _arm(data: Mapping[str, Any]) -> Arm:
+    return Arm(
+        config=EngineConfig.from_dict(data["config"]), levels=_levels(data["levels"]), factors=dict(data["factors"])
+    )
+
+
+def _block(data: Mapping[str, Any]) -> Block:
+    runs = tuple(Run(arm=run["arm"], role=run["role"], levels=_levels(run["levels"])) for run in data["runs"])
+    return Block(index=data["index"], devices=data["devices"], runs=runs)
