@@ -4,7 +4,10 @@ Counters are cumulative and engines never reset them, so only deltas mean anythi
 ranks (`engine` labels), never read from rank 0.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+from engines.errors import EngineError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,3 +47,60 @@ class Counters:
     """Gauge: requests queued now; in a delta the later snapshot's value."""
     kv_usage: float
     """Gauge, 0 to 1: mean over ranks of the KV cache in use; in a delta the later snapshot's value."""
+
+    def since(self, earlier: "Counters") -> "Counters":
+        """Return the delta from `earlier` to this snapshot; gauges keep this snapshot's values.
+
+        Raises:
+            EngineError: a counter went down, so the engine was restarted in between.
+        """
+        counts: dict[str, int | float] = {}
+        for name in _COUNTS:
+            counts[name] = _difference(name, getattr(self, name), getattr(earlier, name))
+        longest = max(len(self.accepted_per_position), len(earlier.accepted_per_position))
+        positions = tuple(
+            int(_difference(f"accepted_per_position[{index}]", after, before))
+            for index, (after, before) in enumerate(
+                zip(
+                    _padded(self.accepted_per_position, longest),
+                    _padded(earlier.accepted_per_position, longest),
+                    strict=True,
+                )
+            )
+        )
+        return replace(self, time=self.time - earlier.time, accepted_per_position=positions, **counts)  # type: ignore[arg-type]  # names come from a list
+
+    @classmethod
+    def combined(cls, parts: Sequence["Counters"]) -> "Counters":
+        """Return the sum over replicas; `time` is the latest of them, `kv_usage` their mean."""
+        assert parts, "no replica to combine"
+        longest = max(len(part.accepted_per_position) for part in parts)
+        padded = [_padded(part.accepted_per_position, longest) for part in parts]
+        sums = {name: sum(getattr(part, name) for part in parts) for name in (*_COUNTS, "running", "waiting")}
+        return cls(
+            time=max(part.time for part in parts),
+            accepted_per_position=tuple(sum(column) for column in zip(*padded, strict=True)),
+            kv_usage=sum(part.kv_usage for part in parts) / len(parts),
+            **sums,
+        )
+
+
+_COUNTS = tuple(
+    field.name
+    for field in fields(Counters)
+    if field.name not in ("time", "accepted_per_position", "running", "waiting", "kv_usage")
+)
+"""The fields that only ever grow."""
+
+
+def _difference(name: str, after: float, before: float) -> float:
+    if after < before:
+        message = (
+            f"counter {name} went down from {before:g} to {after:g}: the engine was restarted in between"
+        )
+        raise EngineError(message)
+    return after - before
+
+
+def _padded(positions: tuple[int, ...], length: int) -> tuple[int, ...]:
+    return positions + (0,) * (length - len(positions))

@@ -1,0 +1,247 @@
+"""Reading a server that speaks vLLM's HTTP dialect: vLLM itself, and the emulator.
+
+Metrics come from the Prometheus page. Every counter is summed over the `engine` label (one value a
+data-parallel rank); `_created` series and other metrics' labels never count. Names and their meaning were
+checked against vLLM 0.32.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
+
+from engines.base import KVCapacity
+from engines.counters import Counters
+from engines.errors import EngineError
+
+TIMEOUT = httpx.Timeout(10.0, connect=2.0)
+"""Seconds. A control request goes to this machine: whoever needs longer is stuck."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gauges:
+    """What a server is doing right now, over all its ranks."""
+
+    running: int
+    """Requests in the batch."""
+    waiting: int
+    """Requests queued."""
+    kv_usage: float
+    """Share of the KV cache in use, 0 to 1: mean over ranks."""
+
+
+def control_client() -> httpx.Client:
+    """Return an HTTP client for control requests: short patience, no proxies from the environment."""
+    return httpx.Client(timeout=TIMEOUT, trust_env=False)
+
+
+def read_counters(url: str) -> Counters:
+    """Return a snapshot of all counters of the server at `url`.
+
+    Raises:
+        EngineError: no answer, or a page without the metrics a measurement cannot do without.
+    """
+    taken = time.monotonic()
+    return parse_counters(_get(url, "/metrics").text, time=taken)
+
+
+def read_gauges(url: str) -> Gauges:
+    """Return the gauges of the server at `url`; the same errors as `read_counters`."""
+    return _gauges(Page(_get(url, "/metrics").text))
+
+
+def read_capacity(url: str) -> KVCapacity:
+    """Return the KV-cache capacity over all ranks of the server at `url`."""
+    return parse_capacity(_get(url, "/metrics").text)
+
+
+def read_server_info(url: str) -> dict[str, Any]:
+    """Return the server's resolved configuration with flat keys: `{"a": {"b": 1}}` becomes `{"a.b": 1}`.
+
+    Raises:
+        EngineError: no answer, or no JSON object (vLLM answers only in its development mode).
+    """
+    try:
+        info = _get(url, "/server_info", config_format="json").json()
+    except ValueError as error:
+        message = f"{url}/server_info did not answer with JSON: {error}"
+        raise EngineError(message) from error
+    if not isinstance(info, Mapping):
+        message = f"{url}/server_info answered with {type(info).__name__}; expected a JSON object"
+        raise EngineError(message)
+    return dict(_flat(info))
+
+
+def post_reset(
+    url: str, attempts: int = 20, pause: float = 0.25, sleep: Callable[[float], None] = time.sleep
+) -> bool:
+    """Empty the prefix cache; True once the server confirmed it.
+
+    A server refuses while finished requests still hold blocks, so up to `attempts` tries are made with
+    `pause` seconds between them.
+
+    Raises:
+        EngineError: the server is gone or has no such route (vLLM has it only in its development mode).
+    """
+    with control_client() as client:
+        for attempt in range(attempts):
+            if attempt:
+                sleep(pause)
+            try:
+                answer = client.post(f"{url}/reset_prefix_cache")
+            except httpx.HTTPError as error:
+                message = f"{url}/reset_prefix_cache did not answer: {_words(error)}"
+                raise EngineError(message) from error
+            if answer.status_code in (404, 405):
+                message = f"{url} has no /reset_prefix_cache; start the engine in its development mode"
+                raise EngineError(message)
+            if answer.is_success and _confirms(answer):
+                return True
+    return False
+
+
+class Page:
+    """One parsed metrics page."""
+
+    def __init__(self, text: str) -> None:
+        try:
+            families = list(text_string_to_metric_families(text))
+        except ValueError as error:
+            message = f"the metrics page cannot be parsed: {error}"
+            raise EngineError(message) from error
+        self._samples: dict[str, list[tuple[dict[str, str], float]]] = {}
+        for family in families:
+            for sample in family.samples:
+                self._samples.setdefault(sample.name, []).append((sample.labels, sample.value))
+
+    def has(self, name: str) -> bool:
+        """Whether the page has the series `name`."""
+        return name in self._samples
+
+    def series(self, name: str) -> list[tuple[dict[str, str], float]]:
+        """Return (labels, value) of each series called exactly `name`; empty when absent."""
+        return self._samples.get(name, [])
+
+    def total(self, name: str, **labels: str) -> float:
+        """Return the sum over all series of `name` that carry `labels`; 0 when there is none."""
+        wanted = labels.items()
+        return sum(value for found, value in self.series(name) if wanted <= found.items())
+
+    def required(self, name: str) -> float:
+        """Return `total(name)`.
+
+        Raises:
+            EngineError: the page has no such series.
+        """
+        if not self.has(name):
+            message = f"the metrics page has no {name}; this engine or its version is not supported"
+            raise EngineError(message)
+        return self.total(name)
+
+
+def parse_counters(text: str, *, time: float) -> Counters:
+    """Return the counters of a metrics page read at `time` (`time.monotonic()`)."""
+    page = Page(text)
+    prompt = page.required("vllm:prompt_tokens_total")
+    by_source = "vllm:prompt_tokens_by_source_total"
+    if page.has(by_source):
+        computed = page.total(by_source, source="local_compute")
+    else:
+        computed = prompt - page.required("vllm:prompt_tokens_cached_total")
+    gauges = _gauges(page)
+    return Counters(
+        time=time,
+        prompt_tokens=int(prompt),
+        # Not vllm:prompt_tokens_cached: that one moves at admission, the other two at the first token.
+        cached_prompt_tokens=int(prompt - computed),
+        computed_prompt_tokens=int(computed),
+        generation_tokens=int(page.required("vllm:generation_tokens_total")),
+        drafts=int(page.total("vllm:spec_decode_num_drafts_total")),
+        draft_tokens=int(page.total("vllm:spec_decode_num_draft_tokens_total")),
+        accepted_tokens=int(page.total("vllm:spec_decode_num_accepted_tokens_total")),
+        accepted_per_position=_positions(page),
+        preemptions=int(page.total("vllm:num_preemptions_total")),
+        prefix_queries=int(page.total("vllm:prefix_cache_queries_total")),
+        prefix_hits=int(page.total("vllm:prefix_cache_hits_total")),
+        step_intervals=int(page.required("vllm:inter_token_latency_seconds_count")),
+        step_seconds=page.required("vllm:inter_token_latency_seconds_sum"),
+        first_tokens=int(page.required("vllm:time_to_first_token_seconds_count")),
+        running=gauges.running,
+        waiting=gauges.waiting,
+        kv_usage=gauges.kv_usage,
+    )
+
+
+def parse_capacity(text: str) -> KVCapacity:
+    """Return the KV capacity of a metrics page.
+
+    `kv_cache_size_tokens` is a rank's own, so it is summed; `num_gpu_blocks` is the sum over ranks already
+    and repeated on each rank's series, so it is read once, and only where an engine does not state tokens.
+    """
+    series = [labels for labels, _ in Page(text).series("vllm:cache_config_info")]
+    block_size = next((size for labels in series if (size := _whole(labels.get("block_size")))), None)
+    tokens = [_whole(labels.get("kv_cache_size_tokens")) for labels in series]
+    known = [count for count in tokens if count is not None]
+    if series and len(known) == len(tokens):
+        return KVCapacity(tokens=sum(known), block_size=block_size)
+    blocks = max((_whole(labels.get("num_gpu_blocks")) or 0 for labels in series), default=0)
+    return KVCapacity(tokens=blocks * block_size if blocks and block_size else None, block_size=block_size)
+
+
+def _gauges(page: Page) -> Gauges:
+    usage = [value for _, value in page.series("vllm:kv_cache_usage_perc")]
+    return Gauges(
+        running=int(page.required("vllm:num_requests_running")),
+        waiting=int(page.required("vllm:num_requests_waiting")),
+        kv_usage=sum(usage) / len(usage) if usage else 0.0,
+    )
+
+
+def _positions(page: Page) -> tuple[int, ...]:
+    """Return accepted tokens by draft position; a position no rank has reported yet is 0."""
+    sums: dict[int, float] = {}
+    for labels, value in page.series("vllm:spec_decode_num_accepted_tokens_per_pos_total"):
+        position = _whole(labels.get("position"))
+        if position is not None:
+            sums[position] = sums.get(position, 0.0) + value
+    return tuple(int(sums.get(position, 0.0)) for position in range(max(sums, default=-1) + 1))
+
+
+def _whole(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdigit() else None
+
+
+def _get(url: str, path: str, **params: str) -> httpx.Response:
+    try:
+        with control_client() as client:
+            return client.get(url + path, params=params).raise_for_status()
+    except httpx.HTTPError as error:
+        message = f"{url}{path} did not answer: {_words(error)}"
+        raise EngineError(message) from error
+
+
+def _words(error: httpx.HTTPError) -> str:
+    if isinstance(error, httpx.HTTPStatusError):
+        return f"HTTP status {error.response.status_code}"
+    return str(error) or type(error).__name__
+
+
+def _confirms(answer: httpx.Response) -> bool:
+    """Whether a 2xx answer says `{"success": true}`; anything else proves nothing."""
+    try:
+        body = answer.json()
+    except ValueError:
+        return False
+    return isinstance(body, Mapping) and body.get("success") is True
+
+
+def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, inner in value.items():
+        path = f"{prefix}{key}"
+        if isinstance(inner, Mapping) and inner:
+            yield from _flat(inner, f"{path}.")
+        else:
+            yield path, inner
