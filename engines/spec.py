@@ -6,6 +6,7 @@ Every class turns into plain JSON with `dataclasses.asdict` and comes back with 
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import PurePath
 from typing import Any, Self
 
 from engines.digest import digest
@@ -44,6 +45,8 @@ class Drafter:
     """Draft length: proposed tokens per verification step. 0 exactly when `method` is `none`."""
     model: str | None = None
     """Folder or name of the draft model, where the method has one."""
+    model_digest: str | None = None
+    """SHA-256 over the draft model's folder, as `Model.digest`; None where there is no folder."""
     draft_tp: int | None = None
     """Tensor-parallel size of the drafter; None leaves it to the engine."""
     acceptance: Acceptance | None = None
@@ -71,11 +74,12 @@ class Drafter:
 
     @property
     def label(self) -> str:
-        """Short name for tables: `none`, `ngram-k3`, `free-k7-a0.74`."""
+        """Short name for tables: `none`, `ngram-k3`, `free-k7-a0.74`, `draft-model-k2-<folder>`."""
         if self.is_none:
             return NO_DRAFTER
         forced = f"-a{self.acceptance.alpha:g}" if self.acceptance else ""
-        return f"{self.method.replace('_', '-')}-k{self.k}{forced}"
+        model = f"-{PurePath(self.model).name}" if self.model else ""
+        return f"{self.method.replace('_', '-')}-k{self.k}{forced}{model}"
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -151,8 +155,16 @@ class EngineConfig:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the content. The interpreter's path is a place, not content: the version stands for it."""
-        return digest({**asdict(self), "python": None})
+        """SHA-256 of the content.
+
+        Paths are places, not content: the version stands for the interpreter, and a folder's digest for a model.
+        """
+        content = {**asdict(self), "python": None}
+        if self.model.digest is not None:
+            content["model"]["path"] = None
+        if self.drafter.model_digest is not None:
+            content["drafter"]["model"] = None
+        return digest(content)
 
     @property
     def label(self) -> str:

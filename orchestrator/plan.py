@@ -10,6 +10,18 @@ from jobs.load import LoadLevel
 
 SCHEMA = 1
 
+_IN_LABEL = frozenset(
+    {
+        "drafter",
+        "drafter.method",
+        "drafter.k",
+        "drafter.model",
+        "drafter.acceptance",
+        "drafter.acceptance.alpha",
+    }
+)
+"""Factors that the configuration's own label already shows."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
@@ -25,6 +37,16 @@ class Arm:
     def digest(self) -> str:
         """Identity of the engine configuration (levels and factors are no part of it)."""
         return self.config.digest
+
+    @property
+    def label(self) -> str:
+        """Short name for tables: layout and drafter, and what else was swept: `tp1/ngram-k3 block_size=32`."""
+        others = [
+            f"{key.rpartition('.')[2]}={value}"
+            for key, value in self.factors.items()
+            if key not in _IN_LABEL and key.partition(".")[0] not in ("layout", "load") and value != "-"
+        ]
+        return " ".join([self.config.label, *others])
 
     @property
     def is_baseline(self) -> bool:
@@ -211,7 +233,9 @@ def _levels(data: Any) -> tuple[LoadLevel, ...]:
 
 def _arm(data: Mapping[str, Any]) -> Arm:
     return Arm(
-        config=EngineConfig.from_dict(data["config"]), levels=_levels(data["levels"]), factors=dict(data["factors"])
+        config=EngineConfig.from_dict(data["config"]),
+        levels=_levels(data["levels"]),
+        factors=dict(data["factors"]),
     )
 
 
