@@ -59,7 +59,7 @@ class Drafter:
     def __post_init__(self) -> None:
         if (self.method == NO_DRAFTER) != (self.k == 0):
             message = (
-                f"drafter {self.method!r} with k={self.k}: the drafter 'none' has k=0 and every other k >= 1; "
+                f"drafter {self.method!r} with k={self.k}: the drafter 'none' has k=0, every other k >= 1; "
                 "set drafter.k"
             )
             raise ValueError(message)
@@ -157,7 +157,7 @@ class EngineConfig:
     def digest(self) -> str:
         """SHA-256 of the content.
 
-        Paths are places, not content: the version stands for the interpreter, and a folder's digest for a model.
+        Paths are places, not content: the version stands for the interpreter, a digest for a model folder.
         """
         content = {**asdict(self), "python": None}
         if self.model.digest is not None:

@@ -40,7 +40,7 @@ class Arm:
 
     @property
     def label(self) -> str:
-        """Short name for tables: layout and drafter, and what else was swept: `tp1/ngram-k3 block_size=32`."""
+        """Short name for tables: layout, drafter, and what else was swept: `tp1/ngram-k3 block_size=32`."""
         others = [
             f"{key.rpartition('.')[2]}={value}"
             for key, value in self.factors.items()

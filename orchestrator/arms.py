@@ -1,0 +1,243 @@
+"""From points to arms: canonical drafters, corners cut, duplicates merged, baselines added, rules applied."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from engines.base import Refusal
+from engines.spec import NO_DRAFTER, Acceptance, Drafter, EngineConfig, Layout, Model
+from jobs.load import LoadLevel
+from orchestrator.errors import ConfigError
+from orchestrator.plan import Arm, Refused
+from orchestrator.sweep import Point
+
+_LEVELS = "load.concurrency"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arms:
+    """What the points come to."""
+
+    allowed: tuple[Arm, ...]
+    """Each pair's baseline before its treatments, otherwise in the order of the points."""
+    refused: tuple[Refused, ...]
+    notes: tuple[str, ...]
+
+
+def drafter_of(config: Mapping[str, Any]) -> Drafter:
+    """Return the canonical drafter of a point: `none` has no K, no model and no options."""
+    drafter = config["drafter"]
+    if drafter["method"] == NO_DRAFTER:
+        return Drafter()
+    alpha = (drafter["acceptance"] or {}).get("alpha")
+    return Drafter(
+        method=drafter["method"],
+        k=drafter["k"],
+        model=drafter["model"],
+        draft_tp=drafter["draft_tp"],
+        acceptance=None if alpha is None else Acceptance(alpha=alpha),
+        stateful=drafter["stateful"],
+        options=drafter["options"],
+    )
+
+
+def engine_config(config: Mapping[str, Any], *, version: str, model: Model) -> EngineConfig:
+    """Return the engine configuration of a point.
+
+    Raises:
+        ValueError: a value out of its range; the message names the key.
+    """
+    engine = config["engine"]
+    return EngineConfig(
+        engine=engine["name"],
+        version=version,
+        model=model,
+        drafter=drafter_of(config),
+        layout=Layout(**config["layout"]),
+        python=engine["python"],
+        device=engine["device"],
+        flags=engine["flags"],
+        env=engine["env"],
+        seed=config["seed"],
+    )
+
+
+def levels_of(value: Any) -> tuple[LoadLevel, ...]:
+    """Return the levels of `load.concurrency`, a number or a list of them; ascending, without repeats.
+
+    Raises:
+        ConfigError: it is neither, or it is empty.
+    """
+    values = list(value) if isinstance(value, list | tuple) else [value]
+    if not values or any(isinstance(entry, bool) or not isinstance(entry, int) for entry in values):
+        message = f"load.concurrency is {value!r}; give a whole number, or a list of them such as [1,4,16]"
+        raise ConfigError(message)
+    return tuple(LoadLevel(concurrency=entry) for entry in sorted(set(values)))
+
+
+def swept_keys(points: Sequence[Point]) -> tuple[str, ...]:
+    """Return the keys that vary over the points, load levels left out: the factors of the analysis."""
+    keys = dict.fromkeys(key for point in points for key in point.choices)
+    return tuple(
+        key for key in keys if key != _LEVELS and len({point.choices.get(key) for point in points}) > 1
+    )
+
+
+def left_out(points: Sequence[Point], exclude: Sequence[Mapping[str, Any]]) -> tuple[list[Point], list[str]]:
+    """Return the points that no entry of `exclude` matches, and what to say about the others.
+
+    Raises:
+        ConfigError: an entry names a key that does not exist, or nothing is left.
+    """
+    kept = [point for point in points if not any(_matches(point, entry) for entry in exclude)]
+    notes = [_exclusion(entry, sum(_matches(point, entry) for point in points)) for entry in exclude]
+    if not kept:
+        message = "exclude leaves out every point of the grid; remove an entry, or widen the grid"
+        raise ConfigError(message)
+    return kept, notes
+
+
+def build_arms(
+    entries: Iterable[tuple[Point, EngineConfig]],
+    *,
+    factors: Sequence[str],
+    refusals: Callable[[EngineConfig], Sequence[Refusal]],
+    devices: int | None,
+) -> Arms:
+    """Merge equal configurations and their levels, add each pair's baseline, and refuse what is not allowed.
+
+    Args:
+        entries: points with their engine configuration.
+        factors: the swept keys.
+        refusals: the engine's rules.
+        devices: devices the machine offers, where that is known before the cluster is asked.
+
+    Raises:
+        ConfigError: every arm is refused; the message lists the reasons.
+    """
+    arms, notes = _merged(entries, factors)
+    refused = [found for arm in arms.values() if (found := _refusal(arm, refusals, devices))]
+    forbidden = {entry.arm.digest for entry in refused}
+    treatments = [arm for arm in arms.values() if not arm.is_baseline and arm.digest not in forbidden]
+    baselines = {
+        arm.pair_key: arm for arm in arms.values() if arm.is_baseline and arm.digest not in forbidden
+    }
+    for arm in treatments:
+        baselines[arm.pair_key] = _baseline(arm, baselines.get(arm.pair_key), factors)
+    for key, baseline in list(baselines.items()):
+        if found := _refusal(baseline, refusals, devices):
+            del baselines[key]
+            refused += [_without_baseline(arm, found) for arm in treatments if arm.pair_key == key]
+            treatments = [arm for arm in treatments if arm.pair_key != key]
+    slice_devices = max((arm.config.layout.devices for arm in (*baselines.values(), *treatments)), default=0)
+    uneven = [arm for arm in (*baselines.values(), *treatments) if slice_devices % arm.config.layout.devices]
+    refused += [_uneven(arm, slice_devices) for arm in uneven]
+    gone = {arm.digest for arm in uneven}
+    allowed: list[Arm] = []
+    for key, baseline in baselines.items():
+        group = (baseline, *(arm for arm in treatments if arm.pair_key == key))
+        allowed += [arm for arm in group if arm.digest not in gone]
+    if not allowed:
+        raise ConfigError(_all_refused(refused))
+    return Arms(allowed=tuple(allowed), refused=tuple(refused), notes=tuple(notes))
+
+
+def _merged(
+    entries: Iterable[tuple[Point, EngineConfig]], factors: Sequence[str]
+) -> tuple[dict[str, Arm], list[str]]:
+    arms: dict[str, Arm] = {}
+    duplicates: dict[str, int] = {}
+    for point, config in entries:
+        arm = Arm(
+            config=config, levels=levels_of(point.at(_LEVELS)), factors=_factors(point, config, factors)
+        )
+        known = arms.get(arm.digest)
+        if known is None:
+            arms[arm.digest] = arm
+            continue
+        if set(arm.levels) <= set(known.levels):
+            duplicates[arm.digest] = duplicates.get(arm.digest, 0) + 1
+        arms[arm.digest] = replace(known, levels=_union(known.levels, arm.levels))
+    notes = [
+        f"{count + 1} points are the same arm {arms[digest].label}: it runs once per block"
+        for digest, count in duplicates.items()
+    ]
+    return arms, notes
+
+
+def _union(first: Sequence[LoadLevel], second: Sequence[LoadLevel]) -> tuple[LoadLevel, ...]:
+    return tuple(sorted({*first, *second}))
+
+
+def _factors(point: Point, config: EngineConfig, keys: Sequence[str]) -> dict[str, str]:
+    if config.drafter.is_none:
+        return _baseline_factors({key: point.choices.get(key, "") for key in keys})
+    return {key: point.choices.get(key, "") for key in keys}
+
+
+def _baseline_factors(factors: Mapping[str, str]) -> dict[str, str]:
+    """Return the factors of a baseline: whatever a drafter was told does not apply to it."""
+    own = {"drafter": NO_DRAFTER, "drafter.method": NO_DRAFTER, "drafter.k": "0"}
+    return {
+        key: own.get(key, "-") if key.partition(".")[0] == "drafter" else value
+        for key, value in factors.items()
+    }
+
+
+def _baseline(arm: Arm, known: Arm | None, keys: Sequence[str]) -> Arm:
+    if known is not None:
+        return replace(known, levels=_union(known.levels, arm.levels))
+    factors = {key: arm.factors.get(key, "") for key in keys}
+    return Arm(config=arm.config.baseline(), levels=arm.levels, factors=_baseline_factors(factors))
+
+
+def _refusal(
+    arm: Arm, refusals: Callable[[EngineConfig], Sequence[Refusal]], devices: int | None
+) -> Refused | None:
+    wanted = arm.config.layout.devices
+    if devices is not None and wanted > devices:
+        reason = f"needs {wanted} devices and this machine offers {devices}; choose a smaller layout"
+        return Refused(arm=arm, rule="devices", reason=reason)
+    found = refusals(arm.config)
+    if not found:
+        return None
+    return Refused(arm=arm, rule=found[0].rule, reason="; ".join(refusal.reason for refusal in found))
+
+
+def _without_baseline(arm: Arm, baseline: Refused) -> Refused:
+    return Refused(arm=arm, rule="baseline", reason=f"its baseline is refused: {baseline.reason}")
+
+
+def _uneven(arm: Arm, slice_devices: int) -> Refused:
+    reason = (
+        f"{arm.config.layout.devices} devices do not divide the block's slice of {slice_devices}: copies of "
+        "this layout cannot fill it, so its arms would not be compared on equal hardware; run it in a sweep "
+        "of its own"
+    )
+    return Refused(arm=arm, rule="slice", reason=reason)
+
+
+def _all_refused(refused: Sequence[Refused]) -> str:
+    reasons = dict.fromkeys(f"{entry.arm.label}: {entry.reason}" for entry in refused)
+    return f"every arm of the grid is refused, nothing can run. {'. '.join(reasons)}"
+
+
+def _matches(point: Point, entry: Mapping[str, Any]) -> bool:
+    for key, wanted in entry.items():
+        try:
+            value = point.at(key)
+        except KeyError:
+            message = (
+                f"exclude names the key {key!r}, which does not exist; `specload sweep --cfg job` shows them"
+            )
+            raise ConfigError(message) from None
+        if value not in (wanted if isinstance(wanted, list) else [wanted]):
+            return False
+    return bool(entry)
+
+
+def _exclusion(entry: Mapping[str, Any], count: int) -> str:
+    words = ", ".join(f"{key}={value}" for key, value in entry.items())
+    if count == 0:
+        return f"exclude {words} matches no point of the grid and changes nothing"
+    return f"exclude {words} leaves out {count} point{'s' if count > 1 else ''}"

@@ -1,0 +1,163 @@
+"""Planning: from the collected points to the resolved, digested plan and the frozen workload."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from engines.digest import canonical_json
+from engines.registry import engine_named
+from engines.spec import EngineConfig, Model
+from jobs.workload.tokens import TokenWorkload
+from orchestrator.arms import build_arms, engine_config, left_out, swept_keys
+from orchestrator.binding import bind_workload, epoch_notes
+from orchestrator.blocks import schedule
+from orchestrator.errors import ConfigError
+from orchestrator.models import folder_digest, model_folder, resolve_model
+from orchestrator.plan import Cluster, Plan, Timeouts
+from orchestrator.sweep import Point
+
+SHARED = ("name", "results", "seed", "exclude", "workload", "design", "cluster", "tracking", "timeouts")
+"""Groups and keys that belong to the sweep as a whole and so cannot be an axis of it."""
+
+_CPUS_PER_DEVICE = {"gpu": 2.0, "cpu": 1.0, "emulated": 0.25}
+_EMULATED_SLOTS = 8
+_CUSTOM_RESOURCE = "engine_slot"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A plan with what it takes to run it."""
+
+    plan: Plan
+    workload: TokenWorkload
+
+
+def make_plan(points: Sequence[Point]) -> Planned:
+    """Return the plan of the collected points.
+
+    Raises:
+        ConfigError: the grid cannot be one sweep, every arm is refused, a model folder is unusable.
+        EngineEnvironmentError: an engine's environment is missing.
+        WorkloadError: the workload is missing, damaged, or fits no model.
+    """
+    shared = _shared(points)
+    kept, notes = left_out(points, shared["exclude"])
+    entries = list(zip(kept, _configs(kept), strict=True))
+    devices = {config.device for _, config in entries}
+    if len(devices) > 1:
+        message = (
+            f"engine.device is an axis ({', '.join(sorted(devices))}); a block runs on one kind of device"
+        )
+        raise ConfigError(message)
+    cluster = _cluster(shared["cluster"], devices.pop())
+    arms = build_arms(
+        entries,
+        factors=swept_keys(kept),
+        refusals=lambda config: engine_named(config.engine).refusals(config),
+        devices=cluster.slots,
+    )
+    bound = bind_workload(shared["workload"], [arm.config for arm in arms.allowed], seed=shared["seed"])
+    design = shared["design"]
+    _check_design(design)
+    levels = sorted({level.concurrency for arm in arms.allowed for level in arm.levels})
+    plan = Plan(
+        name=shared["name"],
+        arms=arms.allowed,
+        refused=arms.refused,
+        blocks=schedule(arms.allowed, blocks=design["blocks"], seed=shared["seed"]),
+        workload=bound.ref,
+        cluster=cluster,
+        timeouts=Timeouts(**shared["timeouts"]),
+        seed=shared["seed"],
+        threshold=design["threshold"],
+        warmup_requests=design["warmup_requests"],
+        tracking=shared["tracking"],
+        notes=(*notes, *arms.notes, *epoch_notes(bound.ref, levels)),
+        overrides=_words(points),
+    )
+    return Planned(plan=plan, workload=bound.workload)
+
+
+def _shared(points: Sequence[Point]) -> Mapping[str, Any]:
+    first = points[0].config
+    for point in points:
+        for key in SHARED:
+            if canonical_json(point.config[key]) != canonical_json(first[key]):
+                hint = "use design.blocks for replicates" if key == "seed" else "run one sweep per value"
+                message = f"{key} belongs to the sweep as a whole and cannot be one of its axes; {hint}"
+                raise ConfigError(message)
+    return first
+
+
+def _configs(points: Sequence[Point]) -> list[EngineConfig]:
+    models: dict[str, Model] = {}
+    versions: dict[tuple[str, str | None], str] = {}
+    configs = []
+    for point in points:
+        engine, model = point.config["engine"], point.config["model"]
+        known = (engine["name"], engine["python"])
+        if known not in versions:
+            versions[known] = engine_named(engine["name"]).version(engine["python"])
+        key = canonical_json(model)
+        if key not in models:
+            models[key] = resolve_model(model["name"], model["path"], model["max_context"])
+        if models[key].path is None and engine["device"] != "emulated":
+            message = (
+                f"model {model['name']!r} has no folder (model.path is null), so engine {engine['name']!r} "
+                "cannot load it; choose a model with a folder, for instance model=smollm2"
+            )
+            raise ConfigError(message)
+        try:
+            config = engine_config(point.config, version=versions[known], model=models[key])
+        except ValueError as error:
+            raise ConfigError(str(error)) from error
+        configs.append(_with_draft_model(config))
+    return configs
+
+
+def _with_draft_model(config: EngineConfig) -> EngineConfig:
+    """Make the draft model's folder absolute and add its digest, where the drafter has one."""
+    if config.drafter.model is None or config.device == "emulated":
+        return config
+    folder = model_folder(config.drafter.model, key="drafter.model")
+    drafter = replace(config.drafter, model=str(folder), model_digest=folder_digest(folder))
+    return replace(config, drafter=drafter)
+
+
+def _cluster(settings: Mapping[str, Any], device: str) -> Cluster:
+    """Return the cluster with what `null` stands for filled in for this kind of device."""
+    if device not in _CPUS_PER_DEVICE:
+        message = f"engine.device is {device!r}; choose one of {', '.join(sorted(_CPUS_PER_DEVICE))}"
+        raise ConfigError(message)
+    resource = settings["resource"] or ("GPU" if device == "gpu" else _CUSTOM_RESOURCE)
+    slots = settings["slots"]
+    if slots is None and settings["address"] is None and resource != "GPU":
+        slots = _EMULATED_SLOTS if device == "emulated" else os.cpu_count()
+    cpus = settings["cpus_per_device"]
+    return Cluster(
+        address=settings["address"],
+        resource=resource,
+        slots=slots,
+        cpus_per_device=_CPUS_PER_DEVICE[device] if cpus is None else cpus,
+        load_cpus=settings["load_cpus"],
+    )
+
+
+def _check_design(design: Mapping[str, Any]) -> None:
+    if design["blocks"] < 1:
+        message = (
+            f"design.blocks is {design['blocks']}; it counts replicates: choose 1 or more (2 for a verdict)"
+        )
+        raise ConfigError(message)
+    if design["warmup_requests"] < 0 or design["threshold"] < 0:
+        message = "design.warmup_requests and design.threshold cannot be negative; 2 and 0.02 are usual"
+        raise ConfigError(message)
+
+
+def _words(points: Sequence[Point]) -> tuple[str, ...]:
+    values: dict[str, dict[str, None]] = {}
+    for point in points:
+        for key, value in point.choices.items():
+            values.setdefault(key, {})[value] = None
+    return tuple(f"{key}={','.join(seen)}" for key, seen in values.items())

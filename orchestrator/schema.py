@@ -1,0 +1,184 @@
+"""The structured schema of `conf/`: every key, its type and its meaning. Hydra checks each point against it.
+
+Only types and defaults that hold for every option of a group; the values are in the YAML files. Keys that may
+hold anything an engine knows (`engine.flags`, `engine.env`, `drafter.options`) are open maps: a new entry is
+added with Hydra's `+`, and the engine adapter refuses what it does not know.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from hydra.core.config_store import ConfigStore
+from omegaconf import MISSING
+
+
+@dataclass
+class EngineSchema:
+    """Group `engine`: which serving engine, from which environment, on what kind of device."""
+
+    name: str = MISSING
+    """Adapter: `vllm` or `emulator`."""
+    python: str | None = None
+    """Interpreter of the engine's own environment; null runs it in ours. Its version is probed from there."""
+    device: str = MISSING
+    """What one device of a layout is: `gpu`, `cpu` or `emulated`."""
+    flags: dict[str, Any] = field(default_factory=dict)
+    """Engine settings, equal in all arms of a pair."""
+    env: dict[str, str] = field(default_factory=dict)
+    """Environment variables of the engine, equal in all arms of a pair."""
+
+
+@dataclass
+class ModelSchema:
+    """Group `model`: the target model."""
+
+    name: str = MISSING
+    """Name the engine serves it under; for the emulator the model of its tables."""
+    path: str | None = None
+    """Folder with weights and tokenizer; null for an emulated model."""
+    max_context: int = MISSING
+    """Longest prompt plus output, in tokens."""
+
+
+@dataclass
+class AcceptanceSchema:
+    """Synthetic acceptance of a drafter."""
+
+    alpha: float | None = None
+    """Conditional probability, 0 to 1, that a draft token is accepted; null for real acceptance."""
+
+
+@dataclass
+class DrafterSchema:
+    """Group `drafter`: who proposes tokens, and how many."""
+
+    method: str = MISSING
+    """`none`, `ngram`, `free`, `draft_model`, `eagle3`, `mtp`, `suffix`, ... as the engine knows it."""
+    k: int = 0
+    """Draft length K; 0 for `none` only."""
+    model: str | None = None
+    """Folder or name of the draft model, where the method has one."""
+    draft_tp: int | None = None
+    """Tensor-parallel size of the drafter; null leaves it to the engine."""
+    acceptance: AcceptanceSchema | None = field(default_factory=AcceptanceSchema)
+    """Synthetic acceptance."""
+    stateful: bool = False
+    """Whether it remembers earlier requests; then every cell gets a fresh engine."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """Settings of the method alone, checked by the engine adapter."""
+
+
+@dataclass
+class LayoutSchema:
+    """Group `layout`: how one engine spreads over devices."""
+
+    tp: int = 1
+    """Tensor-parallel size."""
+    dp: int = 1
+    """Data-parallel size inside the engine."""
+    pp: int = 1
+    """Pipeline-parallel size."""
+
+
+@dataclass
+class WorkloadSchema:
+    """Group `workload`: the conversations that all arms replay."""
+
+    name: str = MISSING
+    format: str = MISSING
+    """Importer: `builtin`, `chat_jsonl`, `swe_agent`."""
+    paths: list[str] = field(default_factory=list)
+    """Files or glob patterns, relative to the current folder; empty for `builtin`."""
+    limit: int | None = None
+    """Use at most so many conversations; null for all."""
+    max_output_tokens: int | None = None
+    """Cap of the pinned output length of a turn, in tokens; null for the recorded length."""
+
+
+@dataclass
+class LoadSchema:
+    """Group `load`: how much work is in flight."""
+
+    concurrency: Any = MISSING
+    """Live conversations over the whole slice: a number, or a list of numbers."""
+
+
+@dataclass
+class DesignSchema:
+    """Group `design`: replication and the verdict's threshold."""
+
+    blocks: int = MISSING
+    """Replicates: each runs every arm once, in a fresh engine."""
+    threshold: float = MISSING
+    """Practical threshold of the verdict as a share: 0.02 is 2 %."""
+    warmup_requests: int = MISSING
+    """Warm-up requests per user before each level."""
+
+
+@dataclass
+class ClusterSchema:
+    """Group `cluster`: where blocks run."""
+
+    address: str | None = None
+    """null for a local Ray, `auto`, or `host:port`."""
+    resource: str | None = None
+    """Ray resource that stands for one device; null: `GPU`, or `engine_slot` where there is no GPU."""
+    slots: int | None = None
+    """Devices a local Ray offers of a custom resource; null: the CPU cores, or 8 emulated ones."""
+    cpus_per_device: float | None = None
+    """CPU cores an engine gets per device; null: 2 a GPU, 1 a CPU device, 0.25 an emulated one."""
+    load_cpus: float = 1.0
+    """CPU cores of the load process."""
+
+
+@dataclass
+class TrackingSchema:
+    """Group `tracking`: the MLflow view."""
+
+    uri: str | None = None
+    """MLflow store; null for `mlflow.db` in the results folder, `disabled` for none."""
+    experiment: str | None = None
+    """MLflow experiment; null for the study's name."""
+
+
+@dataclass
+class TimeoutsSchema:
+    """Patience, in seconds."""
+
+    ready: float = 600.0
+    """From an engine's start to its first answer."""
+    stop: float = 20.0
+    """From asking an engine to stop to killing it."""
+    stall: float = 120.0
+    """Without a byte on a stream."""
+    cell: float = 3600.0
+    """One replay."""
+
+
+@dataclass
+class SpecloadSchema:
+    """The whole configuration of one point."""
+
+    name: str = MISSING
+    """Study: the MLflow experiment, and the first part of the sweep's name."""
+    results: str = "results"
+    """Folder that keeps the sweeps."""
+    seed: int = 0
+    """Seed of orders, sampling and emulated effects."""
+    exclude: list[dict[str, Any]] = field(default_factory=list)
+    """Corners to cut from the grid: a point is left out where every key of an entry has the given value."""
+    engine: EngineSchema = field(default_factory=EngineSchema)
+    model: ModelSchema = field(default_factory=ModelSchema)
+    drafter: DrafterSchema = field(default_factory=DrafterSchema)
+    layout: LayoutSchema = field(default_factory=LayoutSchema)
+    workload: WorkloadSchema = field(default_factory=WorkloadSchema)
+    load: LoadSchema = field(default_factory=LoadSchema)
+    design: DesignSchema = field(default_factory=DesignSchema)
+    cluster: ClusterSchema = field(default_factory=ClusterSchema)
+    tracking: TrackingSchema = field(default_factory=TrackingSchema)
+    timeouts: TimeoutsSchema = field(default_factory=TimeoutsSchema)
+
+
+def register() -> None:
+    """Put the schema into Hydra's store, where `conf/config.yaml` finds it as `schema`."""
+    ConfigStore.instance().store(name="schema", node=SpecloadSchema)

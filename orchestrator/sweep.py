@@ -1,0 +1,148 @@
+"""Collect, then plan: run Hydra over the user's words and keep the resolved points.
+
+The `@hydra.main` function only appends the point it is called with. Hydra composes every point before it
+calls it for the first one, so a typo on one axis stops everything before anything starts; planning comes
+after it.
+"""
+
+import contextlib
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
+
+from orchestrator.errors import ConfigError
+from orchestrator.schema import register
+
+CONFIG_PATH = "pkg://conf"
+_FOLDERS = ("hydra.run.dir", "hydra.sweep.dir")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One resolved point of the grid, in plain data."""
+
+    config: Mapping[str, Any]
+    """The resolved configuration with the keys of `orchestrator/schema.py`."""
+    choices: Mapping[str, str]
+    """The user's overrides of this point, key to value as text, sweep axes included."""
+
+    def at(self, key: str) -> Any:
+        """Return the value at a dotted key.
+
+        Raises:
+            KeyError: the configuration has no such key.
+        """
+        node: Any = self.config
+        for part in key.split("."):
+            if not isinstance(node, Mapping) or part not in node:
+                raise KeyError(key)
+            node = node[part]
+        return node
+
+
+def collect(arguments: Sequence[str], *, program: str = "specload sweep") -> tuple[Point, ...]:
+    """Return the points that Hydra makes of the command-line `arguments`, in its order.
+
+    Empty after `--cfg`, `--info` and the like, which print and do nothing else.
+
+    Raises:
+        ConfigError: Hydra refused the words, or a value that must be set is missing.
+    """
+    register()
+    points: list[Point] = []
+
+    @hydra.main(version_base="1.3", config_path=CONFIG_PATH, config_name="config")
+    def append(config: DictConfig) -> None:
+        points.append(_point(config))
+
+    with (
+        tempfile.TemporaryDirectory(prefix="specload-hydra-") as folder,
+        _hydra_environment(),
+        _argv([program, *arguments, *_output_folders(arguments, folder)]),
+    ):
+        try:
+            append()
+        except (HydraException, OmegaConfBaseException) as error:
+            raise ConfigError(_paragraph(error)) from error
+    return tuple(points)
+
+
+def _output_folders(arguments: Sequence[str], folder: str) -> list[str]:
+    """Return overrides that keep Hydra's own output out of the current folder, unless the user placed it."""
+    return [
+        f"{key}={folder}" for key in _FOLDERS if not any(word.startswith(f"{key}=") for word in arguments)
+    ]
+
+
+def _point(config: DictConfig) -> Point:
+    missing = sorted(OmegaConf.missing_keys(config))
+    if missing:
+        message = f"{missing[0]} is not set; choose an option of its group or give `{missing[0]}=VALUE`"
+        raise MissingMandatoryValue(message)
+    plain = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
+    assert isinstance(plain, dict)
+    words = [word.lstrip("+~").partition("=") for word in HydraConfig.get().overrides.task]
+    return Point(
+        config={str(key): value for key, value in plain.items()},
+        choices={key.partition("@")[0]: value for key, _, value in words},
+    )
+
+
+def _paragraph(error: BaseException) -> str:
+    """Return Hydra's message as one paragraph, with the cause it wraps and a hint."""
+    texts = [str(error)]
+    cause = error.__cause__
+    while cause is not None:
+        if str(cause) not in texts[-1]:
+            texts.append(str(cause))
+        cause = cause.__cause__
+    lines = [" ".join(line.split()) for text in texts for line in text.splitlines()]
+    kept = [
+        line
+        for line in lines
+        if line and not line.startswith(("full_key:", "object_type=", "reference_type="))
+    ]
+    return "; ".join(dict.fromkeys(line.rstrip(".:;") for line in kept)) + (
+        ". `specload sweep --help` lists the groups, `specload sweep --cfg job` shows every key"
+    )
+
+
+@contextlib.contextmanager
+def _argv(arguments: Sequence[str]) -> Iterator[None]:
+    before = sys.argv
+    sys.argv = list(arguments)
+    try:
+        yield
+    finally:
+        sys.argv = before
+
+
+@contextlib.contextmanager
+def _hydra_environment() -> Iterator[None]:
+    """Make Hydra raise its errors instead of printing them and leaving the process."""
+    before = os.environ.get("HYDRA_FULL_ERROR")
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["HYDRA_FULL_ERROR"]
+        else:
+            os.environ["HYDRA_FULL_ERROR"] = before
+
+
+def config_folder() -> Path:
+    """Return the folder of the packaged configuration."""
+    import conf  # noqa: PLC0415 - only needed to find its own folder
+
+    return Path(str(conf.__file__)).parent
