@@ -1,0 +1,206 @@
+"""Starting an engine until it is proven ready, and what a caller then holds."""
+
+import time
+from dataclasses import dataclass
+from typing import Self
+
+import httpx
+import psutil
+
+from engines.base import Engine, Server, Site
+from engines.errors import (
+    BadFlagError,
+    EngineDiedError,
+    EngineMemoryError,
+    EngineStartError,
+    MissingModelError,
+    PortInUseError,
+    StartTimeoutError,
+    WrongServerError,
+)
+from engines.ports import is_free
+from engines.process import EngineProcess, StopReport
+from engines.spec import EngineConfig
+from engines.vllm_http import control_client
+
+LOG_NAME = "engine.log"
+POLL_SECONDS = 0.1
+STOP_GRACE = 10.0
+"""Seconds an engine that did not become ready gets to end by itself."""
+PROBE_TOKENS = 4
+START_ERRORS: dict[str, type[EngineStartError]] = {
+    error.cause: error
+    for error in (EngineMemoryError, BadFlagError, MissingModelError, PortInUseError, EngineStartError)
+}
+"""Cause word of an ended engine (`Engine.classify`) -> error; any other word is an EngineStartError."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningEngine:
+    """An engine that is ready, until `stop`."""
+
+    engine: Engine
+    server: Server
+    process: EngineProcess
+    start_seconds: float
+    """From the start of the process to its first completion."""
+
+    def check(self) -> None:
+        """Raise EngineDiedError, with the log's tail, if the engine has ended."""
+        code = self.process.returncode()
+        if code is None:
+            return
+        tail = self.process.log_tail()
+        cause = self.engine.classify(tail, code)
+        ending = f"{_ending(code)}, {cause}"
+        message = f"engine {self.server.config.label} ended while in use ({ending}){_last(tail)}"
+        raise EngineDiedError(message, tail)
+
+    def stop(self, grace: float) -> StopReport:
+        """End the engine: SIGTERM, `grace` seconds, SIGKILL."""
+        return self.process.stop(grace)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop(STOP_GRACE)
+
+
+def start_engine(engine: Engine, config: EngineConfig, site: Site, *, ready_seconds: float) -> RunningEngine:
+    """Start `config` at `site` and wait until it is ready, `ready_seconds` at most.
+
+    Ready means: `/health` answers 200, the process that listens on the port is one we started, `/v1/models`
+    lists the model, and one real completion came back. Its output goes to `engine.log` in the site's folder.
+
+    Raises:
+        EngineConfigError: a setting this engine does not know.
+        EngineStartError: it did not become ready; the subclass and `cause` say why, `log_tail` has its last
+            lines. Nothing of it is left.
+    """
+    if not is_free(site.port, site.host):
+        message = f"port {site.port} on {site.host} is taken by another process; lease another one"
+        raise PortInUseError(message)
+    site.directory.mkdir(parents=True, exist_ok=True)
+    command = engine.command(config, site)
+    began = time.monotonic()
+    process = EngineProcess.start(command, site.directory / LOG_NAME, cpus=site.cpus)
+    server = Server(url=f"http://{site.host}:{site.port}", config=config, pid=process.pid)
+    try:
+        _Start(engine, server, process, site.port, ready_seconds).wait()
+    except BaseException:
+        process.stop(STOP_GRACE)
+        raise
+    return RunningEngine(
+        engine=engine, server=server, process=process, start_seconds=time.monotonic() - began
+    )
+
+
+class _Start:
+    """One wait for readiness."""
+
+    def __init__(
+        self, engine: Engine, server: Server, process: EngineProcess, port: int, seconds: float
+    ) -> None:
+        self._engine = engine
+        self._server = server
+        self._process = process
+        self._port = port
+        self._seconds = seconds
+        self._deadline = time.monotonic() + seconds
+        self._missing = "the first answer of /health"
+
+    def wait(self) -> None:
+        with control_client() as client:
+            while not self._is_ready(client):
+                self._raise_if_ended()
+                if time.monotonic() > self._deadline:
+                    tail = self._process.log_tail()
+                    message = (
+                        f"engine {self._label} was not ready in time: {self._missing} is missing{_last(tail)}"
+                    )
+                    raise StartTimeoutError(message, tail)
+                time.sleep(POLL_SECONDS)
+
+    @property
+    def _label(self) -> str:
+        return self._server.config.label
+
+    def _is_ready(self, client: httpx.Client) -> bool:
+        try:
+            if client.get(f"{self._server.url}/health").status_code != httpx.codes.OK:
+                self._missing = "status 200 from /health"
+                return False
+            self._check_listener()
+            self._check_model(client)
+            self._missing = "the first completion"
+            return self._completes(client)
+        except httpx.HTTPError:
+            return False
+
+    def _check_listener(self) -> None:
+        tree = self._process.tree()
+        if any(_listens(process, self._port) for process in tree):
+            return
+        self._raise_if_ended()
+        message = (
+            f"something that is not engine {self._label} answers on port {self._port}: "
+            "none of its processes listens there; end the other server or lease another port"
+        )
+        raise WrongServerError(message, self._process.log_tail())
+
+    def _check_model(self, client: httpx.Client) -> None:
+        answer = client.get(f"{self._server.url}/v1/models").raise_for_status()
+        try:
+            names = [str(model["id"]) for model in answer.json()["data"]]
+        except (ValueError, LookupError, TypeError):
+            names = []
+        wanted = self._server.config.model.name
+        if wanted not in names:
+            message = f"the server on port {self._port} serves {names}, not {wanted!r}"
+            raise WrongServerError(message, self._process.log_tail())
+
+    def _completes(self, client: httpx.Client) -> bool:
+        """Ask for a few tokens. Some engines come up and die, or compile, on their first request."""
+        body = {
+            "model": self._server.config.model.name,
+            "prompt": "Ready?",
+            "max_tokens": PROBE_TOKENS,
+            "temperature": 0,
+        }
+        patience = max(1.0, self._deadline - time.monotonic())
+        answer = client.post(f"{self._server.url}/v1/completions", json=body, timeout=patience)
+        if answer.is_client_error:
+            message = f"engine {self._label} refused its first completion: {answer.text[:500]}"
+            raise EngineStartError(message, self._process.log_tail())
+        return answer.is_success
+
+    def _raise_if_ended(self) -> None:
+        code = self._process.returncode()
+        if code is None:
+            return
+        tail = self._process.log_tail()
+        cause = self._engine.classify(tail, code)
+        message = f"engine {self._label} ended during start ({_ending(code)}, {cause}){_last(tail)}"
+        raise START_ERRORS.get(cause, EngineStartError)(message, tail)
+
+
+def _listens(process: psutil.Process, port: int) -> bool:
+    try:
+        connections = process.net_connections(kind="tcp")
+    except psutil.Error:
+        return False
+    return any(
+        found.status == psutil.CONN_LISTEN and found.laddr and found.laddr.port == port
+        for found in connections
+    )
+
+
+def _ending(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"exit code {code}"
+
+
+def _last(tail: str) -> str:
+    """Return the log's last line with words in it, as the end of a message."""
+    lines = [line.strip() for line in tail.splitlines() if line.strip()]
+    return f"; its log ends with: {lines[-1][:300]}" if lines else "; its log is empty"
