@@ -38,7 +38,7 @@ PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 LINGER = 2.0
-"""Seconds that an engine's workers get to end by themselves once the engine has."""
+"""Seconds that workers get to end by themselves once their engine has; the grace if that is less."""
 OUTER_MARGIN = LINGER + 3.0
 """Seconds the outer guard waits beyond the inner one's grace before it acts in its place."""
 GIVE_UP = 20.0
@@ -52,6 +52,8 @@ def main() -> int:
     order = json.loads(_first_line(0))
     _subreaper()
     watch, tell = os.pipe()
+    # Held back until a Guard handles them: a guard told to stop at birth must not just die of it.
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     inner = os.fork()
     if inner == 0:
         os.close(tell)
@@ -88,6 +90,7 @@ class Guard:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         for number in STOP_SIGNALS:
             signal.signal(number, self._on_stop)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
 
     def watch(self, grace: float, *, quiet: bool = False) -> int:
         """Wait for the first ending of any kind, take everything down, and return the number of survivors."""
@@ -111,7 +114,7 @@ class Guard:
         while (alive := self._alive(quiet=quiet)) and time.monotonic() < deadline:
             if self.child is None and not lingering:
                 lingering = True
-                deadline = min(deadline, time.monotonic() + LINGER)
+                deadline = min(deadline, time.monotonic() + min(LINGER, grace))
                 _signal(alive, signal.SIGTERM)
             self._poll.poll(20)
             self._drain()
@@ -194,7 +197,7 @@ def _become_engine(order: dict[str, Any], parent: int) -> None:
             os._exit(CANNOT_START)
         for number in (*STOP_SIGNALS, signal.SIGCHLD, signal.SIGPIPE):
             signal.signal(number, signal.SIG_DFL)
-        signal.set_wakeup_fd(-1)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
         os.dup2(2, 1)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         if order["cpus"]:
