@@ -1,0 +1,106 @@
+"""Crossover rows: the curve of every arm and objective, and the sentence that says where it passes 1."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from analysis.crossover import ABOVE, BELOW, UNKNOWN, Crossing, Crossover, find_crossover
+from analysis.levels import Level, level_covariance
+from analysis.objectives import CROSSOVERS
+from analysis.rows import CrossoverRow, VerdictRow
+
+
+def crossover_rows(rows: Sequence[VerdictRow], levels: Sequence[Level]) -> tuple[CrossoverRow, ...]:
+    """Return one row an arm and objective, in the order of the verdict rows."""
+    arms: dict[str, list[VerdictRow]] = {}
+    for row in rows:
+        arms.setdefault(row.arm, []).append(row)
+    return tuple(_row(own, levels, objective) for own in arms.values() for objective in CROSSOVERS)
+
+
+def _row(own: list[VerdictRow], levels: Sequence[Level], objective: str) -> CrossoverRow:
+    fitted = {(level.concurrency, level.oversubscribed): level for level in levels}
+    tried: list[int] = []
+    means: list[float] = []
+    used: list[Level | None] = []
+    for row in sorted(own, key=lambda row: row.concurrency):
+        level = fitted.get((row.concurrency, row.oversubscribed))
+        contrast = None if level is None else level.fits[objective].contrasts.get(row.arm)
+        if contrast is not None:
+            means.append(contrast.estimate)
+        elif row.capacity_failure:
+            means.append(-np.inf)
+        else:
+            continue
+        tried.append(row.concurrency)
+        used.append(level if contrast is not None else None)
+    found = _crossover(tried, means, used, objective, own[0].arm)
+    crowded = any(row.oversubscribed for row in own)
+    text = crossover_text(found, tried)
+    return CrossoverRow(
+        arm=own[0].arm,
+        label=own[0].label,
+        layout=own[0].layout,
+        drafter=own[0].drafter,
+        k=own[0].k,
+        objective=objective,
+        levels=tuple(tried),
+        crossover=found,
+        text=f"{text} (client and engine shared a core: an indication only)" if crowded else text,
+        oversubscribed=crowded,
+    )
+
+
+def _crossover(
+    tried: list[int], means: list[float], used: list[Level | None], objective: str, arm: str
+) -> Crossover:
+    present = [level for level in used if level is not None]
+    known = level_covariance(present, objective, arm) if present else None
+    if known is None:
+        return find_crossover(tried, means)
+    places = [index for index, level in enumerate(used) if level is not None]
+    covariance = np.zeros(
+        (len(tried), len(tried))
+    )  # a level that failed for lack of capacity failed for certain
+    covariance[np.ix_(places, places)] = known[0]
+    return find_crossover(tried, means, covariance, known[1])
+
+
+def crossover_text(found: Crossover, tried: Sequence[int]) -> str:
+    """Return the crossover in words."""
+    if found.kind == UNKNOWN:
+        return "no ratios"
+    if found.kind in (ABOVE, BELOW):
+        side = "above" if found.kind == ABOVE else "below"
+        where = (
+            f"at C={tried[0]}, the only level tried"
+            if len(tried) == 1
+            else f"from C={tried[0]} to C={tried[-1]}"
+        )
+        return f"not within the levels tried: {side} 1 {where}{_interval(found, tried)}"
+    main = found.main or found.crossings[0]
+    parts = [_bracket(main) + (_interval(found, tried) if main.downward else "")]
+    others = [crossing for crossing in found.crossings if crossing is not main]
+    if others:
+        parts.append("the curve also crosses " + ", ".join(_bracket(crossing) for crossing in others))
+    return "; ".join(parts)
+
+
+def _bracket(crossing: Crossing) -> str:
+    direction = "falls through 1" if crossing.downward else "rises through 1"
+    text = f"{direction} between C={crossing.lower:g} and C={crossing.upper:g}"
+    if crossing.log_log is None:
+        return f"{text}, where memory ran out"
+    return f"{text}, near {crossing.log_log:.3g}"
+
+
+def _interval(found: Crossover, tried: Sequence[int]) -> str:
+    low = f"below {tried[0]}" if found.low_censored else None if found.low is None else f"{found.low:.3g}"
+    high = (
+        f"above {tried[-1]}" if found.high_censored else None if found.high is None else f"{found.high:.3g}"
+    )
+    if low and high:
+        return f" [95 %: {low} to {high}]"
+    if low or high:
+        return f" [95 %: {low or high}]"
+    return ""

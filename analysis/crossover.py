@@ -1,0 +1,158 @@
+"""Where a ratio passes 1 as concurrency grows: a bracket, a point, and an interval.
+
+The curve need not be monotone, so every crossing is told; the one that answers "up to which concurrency
+does it pay" is the first downward one. The point is interpolated in log ratio over log concurrency; linear
+interpolations of the ratio and of the log ratio stand beside it as the spread of the method. The interval
+comes from simulating the level means with their pooled covariance and looking for the first downward
+crossing in each draw.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+DRAWS = 4000
+
+CROSSES = "crosses"
+ABOVE = "above"
+BELOW = "below"
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crossing:
+    """One place where the curve passes 1."""
+
+    lower: float
+    """Level before it."""
+    upper: float
+    """Level after it."""
+    downward: bool
+    log_log: float | None
+    """Log ratio over log concurrency; None where one side is a failure for lack of capacity."""
+    log_linear: float | None
+    """Log ratio over concurrency."""
+    linear: float | None
+    """Ratio over concurrency."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crossover:
+    """Where one curve crosses 1 within the levels tried."""
+
+    kind: str
+    """`crosses`; `above` or `below` (1 at every level tried); `unknown` (no ratios)."""
+    crossings: tuple[Crossing, ...] = ()
+    """In order of concurrency."""
+    low: float | None = None
+    """Lower end of the 95 % interval of the first downward crossing; None: none, or below all levels."""
+    high: float | None = None
+    """Upper end; None: none, or above all levels."""
+    low_censored: bool = False
+    """The interval reaches below the lowest level tried."""
+    high_censored: bool = False
+    """The interval reaches above the highest level tried."""
+
+    @property
+    def main(self) -> Crossing | None:
+        """The first downward crossing, up to which speculation pays."""
+        return next((crossing for crossing in self.crossings if crossing.downward), None)
+
+
+def find_crossings(levels: Sequence[float], log_ratios: Sequence[float]) -> tuple[Crossing, ...]:
+    """Return every crossing of ratio 1 between adjacent levels.
+
+    Args:
+        levels: ascending concurrencies.
+        log_ratios: one a level; -inf stands for a failure for lack of capacity, which counts as a loss.
+    """
+    found = []
+    for index in range(len(levels) - 1):
+        (c1, c2), (r1, r2) = levels[index : index + 2], log_ratios[index : index + 2]
+        if (r1 >= 0.0) == (r2 >= 0.0):
+            continue
+        found.append(
+            Crossing(
+                lower=c1,
+                upper=c2,
+                downward=r1 >= 0.0,
+                log_log=_log_log(c1, c2, r1, r2),
+                log_linear=_between(c1, c2, r1, r2),
+                linear=_between(c1, c2, math.expm1(r1), math.expm1(r2)) if math.isfinite(r1 + r2) else None,
+            )
+        )
+    return tuple(found)
+
+
+def find_crossover(
+    levels: Sequence[float],
+    log_ratios: Sequence[float],
+    covariance: np.ndarray | None = None,
+    df: float | None = None,
+    seed: int = 0,
+) -> Crossover:
+    """Return where the curve crosses 1, with an interval where a covariance of the level means is given.
+
+    Args:
+        levels: ascending concurrencies.
+        log_ratios: mean log ratio of each level; -inf for a failure for lack of capacity.
+        covariance: of the level means (levels x levels), zero rows for failed levels.
+        df: degrees of freedom behind it: the draws are multivariate t.
+        seed: of the simulation.
+    """
+    if not levels:
+        return Crossover(kind=UNKNOWN)
+    crossings = find_crossings(levels, log_ratios)
+    kind = CROSSES if crossings else (ABOVE if log_ratios[0] >= 0.0 else BELOW)
+    if covariance is None or df is None:
+        return Crossover(kind=kind, crossings=crossings)
+    ends = _simulate(
+        np.asarray(levels, dtype=float), np.asarray(log_ratios, dtype=float), covariance, df, seed
+    )
+    low, high = (float(value) for value in np.quantile(ends, (0.025, 0.975), method="nearest"))
+    low_censored, high_censored = low < levels[0], high > levels[-1]
+    return Crossover(
+        kind=kind,
+        crossings=crossings,
+        low=None if low_censored or low > levels[-1] else low,
+        high=None if high_censored or high < levels[0] else high,
+        low_censored=low_censored,
+        high_censored=high_censored,
+    )
+
+
+def _simulate(
+    levels: np.ndarray, means: np.ndarray, covariance: np.ndarray, df: float, seed: int
+) -> np.ndarray:
+    """Return each draw's first downward crossing; without one 0 where it ends below 1, inf where above."""
+    generator = np.random.default_rng(seed)
+    values, vectors = np.linalg.eigh(covariance)
+    root = vectors * np.sqrt(np.clip(values, 0.0, None))
+    normal = generator.standard_normal((DRAWS, len(levels))) @ root.T
+    scale = np.sqrt(generator.chisquare(df, size=(DRAWS, 1)) / df)
+    draws = means + normal / scale
+    ends = np.where(draws[:, -1] < 0.0, 0.0, np.inf)
+    pending = np.ones(DRAWS, dtype=bool)
+    logs = np.log(levels)
+    for index in range(len(levels) - 1):
+        before, after = draws[:, index], draws[:, index + 1]
+        falls = pending & (before >= 0.0) & (after < 0.0)
+        share = np.zeros(
+            DRAWS
+        )  # before a failed level (-inf) the crossing is put at the level that still worked
+        finite = falls & np.isfinite(after)
+        share[finite] = before[finite] / (before[finite] - after[finite])
+        ends[falls] = np.exp(logs[index] + share[falls] * (logs[index + 1] - logs[index]))
+        pending &= ~falls
+    return ends
+
+
+def _between(c1: float, c2: float, y1: float, y2: float) -> float | None:
+    return c1 + (c2 - c1) * y1 / (y1 - y2) if math.isfinite(y1 + y2) else None
+
+
+def _log_log(c1: float, c2: float, r1: float, r2: float) -> float | None:
+    point = _between(math.log(c1), math.log(c2), r1, r2)
+    return None if point is None else math.exp(point)

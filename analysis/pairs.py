@@ -1,0 +1,106 @@
+"""Pairs: each speculative cell against the baseline of its own block, segment, layout and load level.
+
+The denominator of a ratio is the geometric mean of the segment's opening and closing baseline, so that a
+drift which is linear in time cancels. A pair never crosses segments: what was resumed later has baselines
+of its own.
+"""
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.objectives import OBJECTIVES
+from jobs.result import CLOSING, MEASURED, OPENING, TREATMENT
+
+STRATUM = ["pair", "block", "segment", "concurrency"]
+"""What a speculative cell shares with its baselines."""
+LOGS = {name: f"log_{name}" for name in OBJECTIVES}
+"""Objective -> column of the log ratio."""
+
+
+def baselines(cells: pd.DataFrame) -> pd.DataFrame:
+    """Return one row a stratum with its opening and closing baseline.
+
+    Columns: those of `STRATUM`; `opening`, `closing` (cell ids, missing where not measured),
+    `open_outcome`, `close_outcome`, `base_oversubscribed`; per objective `base_<name>` (mean log of those
+    measured) and `aa_<name>` (ln closing/opening).
+    """
+    opened, closed = _side(cells, OPENING, "open"), _side(cells, CLOSING, "close")
+    merged = opened.merge(closed, how="outer", on=STRATUM, validate="one_to_one")
+    table = merged[[*STRATUM, OPENING, CLOSING, "open_outcome", "close_outcome"]].copy()
+    crowded = [merged[f"{side}_oversubscribed"].eq(True) for side in ("open", "close")]
+    table["base_oversubscribed"] = crowded[0] | crowded[1]
+    for name in OBJECTIVES:
+        table[f"base_{name}"] = merged[[f"open_{name}", f"close_{name}"]].mean(axis=1)
+        table[f"aa_{name}"] = merged[f"close_{name}"] - merged[f"open_{name}"]
+    return table
+
+
+def pairs_frame(cells: pd.DataFrame) -> pd.DataFrame:
+    """Return one row a speculative cell: its baselines, whether the pair is valid, and its log ratios.
+
+    Columns: identity of the cell (`cell` to `segment` of `cells_frame`), `outcome`, `cause`, `opening`,
+    `closing`, `valid`, `why` (of an invalid pair), `caveat`, `oversubscribed` (either side), and
+    `log_<objective>`, missing where the pair is invalid or either side lacks the metric.
+    """
+    kept = ["cell", "arm", "label", "pair", "layout", "drafter", "k", "concurrency", "block", "segment"]
+    treated = cells[cells["role"] == TREATMENT]
+    own = {f"own_{name}": log_metric(treated, name) for name in OBJECTIVES}
+    left = treated[[*kept, "outcome", "cause", "reason", "oversubscribed"]].assign(**own)
+    merged = left.merge(baselines(cells), how="left", on=STRATUM, validate="many_to_one")
+    has_open, has_close = merged[OPENING].notna(), merged[CLOSING].notna()
+    table = merged[[*kept, "outcome", "cause", OPENING, CLOSING]].copy()
+    table["valid"] = merged["outcome"].eq(MEASURED) & (has_open | has_close)
+    table["why"] = [_why(row) for row in merged.to_dict("records")]
+    table["caveat"] = None
+    for role, other, missing in ((CLOSING, OPENING, ~has_close), (OPENING, CLOSING, ~has_open)):
+        table.loc[table["valid"] & missing, "caveat"] = f"no {role} baseline: the {other} one stands alone"
+    table["oversubscribed"] = merged["oversubscribed"].astype(bool) | merged["base_oversubscribed"].eq(True)
+    for name, column in LOGS.items():
+        table[column] = (merged[f"own_{name}"] - merged[f"base_{name}"]).where(table["valid"])
+    return table
+
+
+def aa_spread(cells: pd.DataFrame, name: str) -> float | None:
+    """Return the A/A spread of an objective: root mean square of the baselines' ln(close/open).
+
+    None where no segment has both.
+    """
+    differences = baselines(cells)[f"aa_{name}"].dropna().to_numpy(dtype=float)
+    if differences.size == 0:
+        return None
+    return float(np.sqrt(np.mean(differences**2)))
+
+
+def log_metric(cells: pd.DataFrame, name: str) -> pd.Series:
+    """Return the natural log of an objective's metric; missing where it is absent or not positive."""
+    values = cells[OBJECTIVES[name].metric].astype(float)
+    return values.where(values > 0.0).map(np.log)
+
+
+def _side(cells: pd.DataFrame, role: str, side: str) -> pd.DataFrame:
+    part = cells[cells["role"] == role]
+    measured = part["outcome"] == MEASURED
+    logs = {f"{side}_{name}": log_metric(part, name).where(measured) for name in OBJECTIVES}
+    return part[STRATUM].assign(
+        **{
+            role: part["cell"].where(measured),
+            f"{side}_outcome": part["outcome"],
+            f"{side}_oversubscribed": part["oversubscribed"],
+            **logs,
+        }
+    )
+
+
+def _why(row: Mapping[Hashable, Any]) -> str | None:
+    """Say why a merged row is no valid pair; None if it is one."""
+    if row["outcome"] != MEASURED:
+        told = [part for part in (row["cause"], row["reason"]) if isinstance(part, str) and part]
+        return f"{row['outcome']}: {': '.join(told)}" if told else str(row["outcome"])
+    if isinstance(row[OPENING], str) or isinstance(row[CLOSING], str):
+        return None
+    sides = {OPENING: row["open_outcome"], CLOSING: row["close_outcome"]}
+    told = [f"{role} {outcome}" for role, outcome in sides.items() if isinstance(outcome, str)]
+    return f"its baseline was not measured ({', '.join(told) or 'none in its segment'})"

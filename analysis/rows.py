@@ -1,0 +1,118 @@
+"""The rows of a summary: values only, each turning into plain JSON with `dataclasses.asdict`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from analysis.crossover import Crossover
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ratio:
+    """A ratio to the baseline with its simultaneous 95 % interval."""
+
+    value: float
+    """Geometric mean over the pairs."""
+    lo: float | None = None
+    """None where the level has no replicate."""
+    hi: float | None = None
+    pairs: int = 1
+    """Pairs it rests on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictRow:
+    """One arm at one concurrency against its baseline."""
+
+    arm: str
+    """Digest of the arm."""
+    label: str
+    """Its name, unique within the sweep."""
+    pair: str
+    """What it shares with its baseline."""
+    layout: str
+    drafter: str
+    k: int
+    concurrency: int
+    blocks: int
+    """Pairs (one a block and segment) that the verdict rests on."""
+    verdict: str
+    """One of `analysis.verdict.VERDICTS`."""
+    reason: str
+    threshold: float
+    """t of the verdict, as a share."""
+    total: Ratio | None = None
+    """Ratio of total throughput."""
+    computed: Ratio | None = None
+    """Ratio of computed throughput."""
+    output: Ratio | None = None
+    """Ratio of output throughput."""
+    user_speed: Ratio | None = None
+    fixed_total: Ratio | None = None
+    """Ratio of total throughput over the whole fixed work, drain included."""
+    ttft_p95: Ratio | None = None
+    """Ratio of the latency: below 1 is better, as for the next two."""
+    tpot_p95: Ratio | None = None
+    e2el_p95: Ratio | None = None
+    mal: float | None = None
+    """Mean acceptance length over the pairs."""
+    step_ratio: float | None = None
+    """MAL over the user-speed ratio: length of a step over the baseline's, by the user's clock."""
+    uncached_share_ratio: float | None = None
+    """Computed over total ratio: uncached token share, speculative over baseline; 1 with equal hit rates."""
+    sign_flip_p: float | None = None
+    """Two-sided p of the sign-flip test on the objective's log ratios; printed, never deciding."""
+    more_blocks: int | None = None
+    """Of an undecided row: further blocks that would decide it."""
+    outcomes: Mapping[str, int] = field(default_factory=dict)
+    """The arm's cells at this level by outcome."""
+    capacity_failure: bool = False
+    """No cell was measured because memory ran out: a loss where crossovers are looked for."""
+    emulated: bool = False
+    synthetic: bool = False
+    oversubscribed: bool = False
+    caveats: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineRow:
+    """One baseline at one concurrency: the figures that the ratios refer to."""
+
+    label: str
+    pair: str
+    layout: str
+    concurrency: int
+    cells: int
+    """Measured opening and closing cells."""
+    values: Mapping[str, float | None]
+    """Objective -> geometric mean over the cells, in the unit of its metric."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrossoverRow:
+    """Where one arm's ratio passes 1, for one objective."""
+
+    arm: str
+    label: str
+    layout: str
+    drafter: str
+    k: int
+    objective: str
+    """Name in `analysis.objectives.OBJECTIVES`."""
+    levels: tuple[int, ...]
+    """Concurrencies tried that gave a ratio or failed for lack of capacity."""
+    crossover: Crossover
+    text: str
+    """One sentence for people."""
+    oversubscribed: bool = False
+    """Client and engine shared a core: an indication, no verdict."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """A/A spread of the baselines at one level."""
+
+    concurrency: int
+    values: Mapping[str, float]
+    """Objective -> root mean square of ln(close/open)."""
+    segments: int
+    """Segments with both baselines."""

@@ -1,0 +1,159 @@
+"""A sweep in one value: verdict rows, crossovers, baselines, spreads, outcomes and caveats."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from analysis.crossings import crossover_rows
+from analysis.frame import as_results, cells_frame
+from analysis.levels import Level, fit_levels
+from analysis.objectives import DEFAULT, OBJECTIVES
+from analysis.pairs import LOGS, baselines, log_metric, pairs_frame
+from analysis.rows import BaselineRow, CrossoverRow, Spread, VerdictRow
+from analysis.table import verdict_rows
+from jobs.result import MEASURED, OUTCOMES, TREATMENT, CellResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What a sweep says."""
+
+    objective: str
+    """Name of the objective that the verdicts are on."""
+    threshold: float
+    """Practical threshold, as a share."""
+    rows: tuple[VerdictRow, ...] = ()
+    """By layout, drafter, K, label and concurrency."""
+    crossovers: tuple[CrossoverRow, ...] = ()
+    baselines: tuple[BaselineRow, ...] = ()
+    aa_spread: tuple[Spread, ...] = ()
+    """By concurrency."""
+    outcomes: Mapping[str, int] = field(default_factory=dict)
+    """Number of cells by outcome, zeros included."""
+    emulated: bool = False
+    """Whether any cell came from an emulated engine."""
+    synthetic: bool = False
+    """Whether acceptance was forced in any cell."""
+    oversubscribed: bool = False
+    """Whether client and engine shared a core in any cell."""
+    caveats: tuple[str, ...] = ()
+    """Of the sweep as a whole; those of a row are in the row."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON."""
+        return asdict(self)
+
+
+def summarise(
+    results: Sequence[CellResult | Mapping[str, Any]], *, threshold: float, objective: str = DEFAULT
+) -> Summary:
+    """Return what the results say.
+
+    Args:
+        results: all cells of one sweep, whatever their outcome.
+        threshold: practical threshold as a share (0.02 is 2 %).
+        objective: what the verdicts are on.
+
+    Raises:
+        ValueError: two cells claim the same place in the sweep, or an unknown objective.
+    """
+    if objective not in OBJECTIVES:
+        message = f"objective {objective!r} is unknown; choose one of {', '.join(OBJECTIVES)}"
+        raise ValueError(message)
+    items = as_results(results)
+    cells = cells_frame(items)
+    counts = Counter(item.outcome for item in items)
+    outcomes = {outcome: counts.get(outcome, 0) for outcome in OUTCOMES}
+    if cells.empty:
+        return Summary(
+            objective=objective, threshold=threshold, outcomes=outcomes, caveats=("there are no results",)
+        )
+    levels = fit_levels(cells)
+    rows = verdict_rows(items, cells, levels, threshold=threshold, objective=objective)
+    return Summary(
+        objective=objective,
+        threshold=threshold,
+        rows=rows,
+        crossovers=crossover_rows(rows, levels),
+        baselines=_baseline_rows(cells),
+        aa_spread=_spreads(cells, levels),
+        outcomes=outcomes,
+        emulated=any(item.emulated for item in items),
+        synthetic=any(item.synthetic for item in items),
+        oversubscribed=any(item.oversubscribed for item in items),
+        caveats=_caveats(rows, outcomes),
+    )
+
+
+def cell_ratios(results: Iterable[CellResult | Mapping[str, Any]]) -> dict[str, dict[str, float]]:
+    """Return the ratios `ratio/<objective>` of each speculative cell that has a valid pair, by cell id."""
+    cells = cells_frame(results)
+    if cells.empty:
+        return {}
+    pairs = pairs_frame(cells)
+    found: dict[str, dict[str, float]] = {}
+    for row in pairs[pairs["valid"]].to_dict("records"):
+        logs = {name: float(row[column]) for name, column in LOGS.items()}
+        ratios = {f"ratio/{name}": math.exp(value) for name, value in logs.items() if math.isfinite(value)}
+        if ratios:
+            found[str(row["cell"])] = ratios
+    return found
+
+
+def _baseline_rows(cells: pd.DataFrame) -> tuple[BaselineRow, ...]:
+    measured = cells[(cells["role"] != TREATMENT) & (cells["outcome"] == MEASURED)]
+    rows = []
+    for _, group in measured.groupby(["layout", "label", "pair", "concurrency"]):
+        first = group.iloc[0]
+        values: dict[str, float | None] = {}
+        for name in OBJECTIVES:
+            mean = float(log_metric(group, name).mean())
+            values[name] = math.exp(mean) if math.isfinite(mean) else None
+        rows.append(
+            BaselineRow(
+                label=str(first["label"]),
+                pair=str(first["pair"]),
+                layout=str(first["layout"]),
+                concurrency=int(first["concurrency"]),
+                cells=len(group),
+                values=values,
+            )
+        )
+    return tuple(rows)
+
+
+def _spreads(cells: pd.DataFrame, levels: Sequence[Level]) -> tuple[Spread, ...]:
+    table = baselines(cells)
+    both = Counter(table["concurrency"][table["opening"].notna() & table["closing"].notna()])
+    merged: dict[int, dict[str, float]] = {}
+    for level in levels:
+        known = {name: value for name, value in level.spread.items() if value is not None}
+        if known:
+            merged[level.concurrency] = known
+    return tuple(
+        Spread(concurrency=concurrency, values=values, segments=both[concurrency])
+        for concurrency, values in sorted(merged.items())
+    )
+
+
+def _caveats(rows: Sequence[VerdictRow], outcomes: Mapping[str, int]) -> tuple[str, ...]:
+    found = []
+    if not rows:
+        found.append("no arm was compared with a baseline: there is nothing to judge")
+    lost = {outcome: count for outcome, count in outcomes.items() if count and outcome != MEASURED}
+    if lost:
+        told = ", ".join(f"{count} {outcome}" for outcome, count in lost.items())
+        found.append(
+            f"{sum(lost.values())} of {sum(outcomes.values())} cells have no measurement that counts: {told}"
+        )
+    if rows and all(row.blocks <= 1 for row in rows):
+        found.append("one block: the noise between blocks is unknown, so nothing is decided")
+    if any(row.oversubscribed for row in rows):
+        found.append("client and engine shared a core in some cells: those are measured, but get no verdict")
+    if any(row.synthetic for row in rows):
+        found.append("acceptance was forced in some arms: their ratios show a ceiling, not a drafter")
+    return tuple(found)

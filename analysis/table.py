@@ -1,0 +1,165 @@
+"""The verdict table: one row an arm and concurrency."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.fit import Contrast
+from analysis.formulas import implied_step_ratio, uncached_share_ratio
+from analysis.levels import Level
+from analysis.objectives import OBJECTIVES
+from analysis.pairs import LOGS, pairs_frame
+from analysis.rows import Ratio, VerdictRow
+from analysis.verdict import INVALID, NO_VERDICT, Verdict, decide, sign_flip_p, threshold_of
+from jobs.result import CellResult
+
+CAPACITY = "out_of_memory"
+"""Cause of a failure that is a finding about capacity."""
+SHARE_TOLERANCE = 0.05
+"""The arms' uncached shares may differ by so much, relative, before the row says so."""
+
+
+def verdict_rows(
+    results: Sequence[CellResult],
+    cells: pd.DataFrame,
+    levels: Sequence[Level],
+    *,
+    threshold: float,
+    objective: str,
+) -> tuple[VerdictRow, ...]:
+    """Return the rows, by layout, drafter, K, label and concurrency.
+
+    Args:
+        results: the cells' results.
+        cells: their `cells_frame`.
+        levels: their `fit_levels`.
+        threshold: practical threshold, as a share.
+        objective: what the verdicts are on.
+    """
+    by_cell = {result.cell: result for result in results}
+    fitted = {(level.concurrency, level.oversubscribed): level for level in levels}
+    pairs = pairs_frame(cells)
+    rows = []
+    keys = ["layout", "drafter", "k", "label", "concurrency", "arm"]
+    for _, group in pairs.groupby(keys, sort=True):
+        used = group[group["valid"]]
+        alone = used[~used["oversubscribed"]]
+        used = alone if not alone.empty else used  # the two conditions are never averaged
+        crowded = bool(group["oversubscribed"].all())
+        level = fitted.get((int(group["concurrency"].iloc[0]), crowded))
+        own = [by_cell[cell] for cell in group["cell"]]
+        rows.append(_row(group, used, level, own, threshold=threshold, objective=objective))
+    return tuple(rows)
+
+
+def _row(
+    group: pd.DataFrame,
+    used: pd.DataFrame,
+    level: Level | None,
+    own: list[CellResult],
+    *,
+    threshold: float,
+    objective: str,
+) -> VerdictRow:
+    first = group.iloc[0]
+    arm, crowded = str(first["arm"]), bool(group["oversubscribed"].all())
+    contrasts = {} if level is None else {name: fit.contrasts.get(arm) for name, fit in level.fits.items()}
+    ratios = {name: _ratio(contrast) for name, contrast in contrasts.items()}
+    mal = _mean([result.metrics.get("spec/mal") for result in own if result.cell in set(used["cell"])])
+    speed, total, computed = ratios.get("user_speed"), ratios.get("total"), ratios.get("computed")
+    uncached = uncached_share_ratio(computed.value, total.value) if computed and total else None
+    verdict = _verdict(group, contrasts.get(objective), level, threshold=threshold, objective=objective)
+    return VerdictRow(
+        arm=arm,
+        label=str(first["label"]),
+        pair=str(first["pair"]),
+        layout=str(first["layout"]),
+        drafter=str(first["drafter"]),
+        k=int(first["k"]),
+        concurrency=int(first["concurrency"]),
+        blocks=len(used),
+        verdict=NO_VERDICT if crowded and verdict.word != INVALID else verdict.word,
+        reason="client and engine shared a core: measured, never judged"
+        if crowded and verdict.word != INVALID
+        else verdict.reason,
+        threshold=verdict.threshold,
+        **ratios,
+        mal=mal,
+        step_ratio=implied_step_ratio(mal, speed.value) if mal and speed else None,
+        uncached_share_ratio=uncached,
+        sign_flip_p=sign_flip_p([float(value) for value in used[LOGS[objective]]]),
+        more_blocks=None if crowded else verdict.more_blocks,
+        outcomes=dict(sorted(Counter(group["outcome"]).items())),
+        capacity_failure=used.empty and bool((group["cause"] == CAPACITY).any()),
+        emulated=any(result.emulated for result in own),
+        synthetic=any(result.synthetic for result in own),
+        oversubscribed=crowded,
+        caveats=_caveats(group, ratios, uncached, verdict.threshold, own),
+    )
+
+
+def _verdict(
+    group: pd.DataFrame, contrast: Contrast | None, level: Level | None, *, threshold: float, objective: str
+) -> Verdict:
+    if level is not None and contrast is not None:
+        spread = level.spread[objective]
+        return decide(contrast, level.fits[objective], practical=threshold, spread=spread)
+    if bool(group["valid"].any()):
+        reason = f"no figure for {OBJECTIVES[objective].title} on both sides of any pair"
+    else:
+        reason = "; ".join(f"{count} x {why}" for why, count in Counter(group["why"]).items())
+    return Verdict(word=INVALID, reason=reason, threshold=threshold_of(threshold, None))
+
+
+def _caveats(
+    group: pd.DataFrame,
+    ratios: Mapping[str, Ratio | None],
+    uncached: float | None,
+    threshold: float,
+    own: list[CellResult],
+) -> tuple[str, ...]:
+    found: list[str] = []
+    lost = group[~group["valid"]]
+    if not lost.empty and bool(group["valid"].any()):
+        whys = "; ".join(f"{count} x {why}" for why, count in Counter(lost["why"]).items())
+        found.append(f"{len(lost)} of {len(group)} pairs left out: {whys}")
+    found += [f"block {row.block}: {row.caveat}" for row in group.itertuples() if isinstance(row.caveat, str)]
+    total, fixed = ratios.get("total"), ratios.get("fixed_total")
+    if total and fixed and abs(math.log(total.value / fixed.value)) > math.log1p(threshold):
+        found.append(
+            f"the steady window gives a total throughput ratio of {total.value:.3f}, the whole fixed work "
+            f"{fixed.value:.3f}"
+        )
+    if uncached is not None and abs(math.log(uncached)) > math.log1p(SHARE_TOLERANCE):
+        found.append(
+            f"computed and total throughput disagree: the uncached share of the tokens was "
+            f"{uncached:.2f} times the baseline's, so the arms did not have equal hit rates"
+        )
+    found += [caveat for result in own for caveat in result.caveats]
+    return tuple(dict.fromkeys(found))
+
+
+def _ratio(contrast: Contrast | None) -> Ratio | None:
+    if contrast is None:
+        return None
+    half = contrast.half_width
+    return Ratio(
+        value=math.exp(contrast.estimate),
+        lo=None if half is None else _exp(contrast.estimate - half),
+        hi=None if half is None else _exp(contrast.estimate + half),
+        pairs=contrast.pairs,
+    )
+
+
+def _exp(value: float) -> float:
+    """Return e^value, held below overflow: one degree of freedom can make an interval absurdly wide."""
+    return math.exp(min(value, 700.0))
+
+
+def _mean(values: Sequence[Any]) -> float | None:
+    finite = [float(value) for value in values if value is not None and math.isfinite(value)]
+    return float(np.mean(finite)) if finite else None

@@ -1,0 +1,138 @@
+"""Does an arm win or lose at a level: one rule, on the interval of its ratio.
+
+With t the larger of the practical threshold and the A/A spread, and the simultaneous 95 % interval of the
+ratio: wholly above 1 + t wins, wholly below 1/(1 + t) loses, wholly between shows that there is no
+difference, anything else is undecided. The sign-flip p is printed beside it and never decides.
+"""
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from analysis.fit import CONFIDENCE, Contrast, LevelFit
+from analysis.multiplicity import critical_value
+
+WINS = "wins"
+LOSES = "loses"
+NO_DIFFERENCE = "no difference"
+UNDECIDED = "undecided"
+INVALID = "invalid"
+NO_VERDICT = "no verdict"
+VERDICTS = (WINS, LOSES, NO_DIFFERENCE, UNDECIDED, INVALID, NO_VERDICT)
+
+MAX_BLOCKS = 200
+"""More blocks than this are not worth forecasting."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What can be said about one arm at one level, and why."""
+
+    word: str
+    """One of `VERDICTS`."""
+    reason: str
+    """For people; of an undecided one, the blocks it would take."""
+    threshold: float
+    """t: ratios within 1/(1 + t) and 1 + t count as no difference, as a share."""
+    more_blocks: int | None = None
+    """Of an undecided one: further blocks that would decide; None if unknown or too many."""
+
+
+def threshold_of(practical: float, spread: float | None) -> float:
+    """Return t, the larger of the practical threshold and the A/A spread (a log ratio), as a share."""
+    return practical if spread is None else max(practical, math.expm1(spread))
+
+
+def decide(contrast: Contrast, fit: LevelFit, *, practical: float, spread: float | None) -> Verdict:
+    """Return the verdict on one contrast.
+
+    Args:
+        contrast: of the arm, out of `fit`.
+        fit: the level's fit, for what further blocks would bring.
+        practical: threshold below which a difference does not matter, as a share.
+        spread: A/A spread of the level as a log ratio; None where no segment had two baselines.
+    """
+    threshold = threshold_of(practical, spread)
+    told = _told(threshold, practical)
+    half = contrast.half_width
+    if half is None:
+        reason = (
+            "no interval: no arm of this level was measured in two blocks, so its noise is unknown; "
+            "at least one more block is needed"
+        )
+        return Verdict(word=UNDECIDED, reason=reason, threshold=threshold)
+    limit = math.log1p(threshold)
+    word = _place(contrast.estimate, half, limit)
+    if word is not None:
+        where = {
+            WINS: "above 1 + t",
+            LOSES: "below 1/(1 + t)",
+            NO_DIFFERENCE: "between 1/(1 + t) and 1 + t",
+        }[word]
+        return Verdict(word=word, reason=f"interval lies {where}, {told}", threshold=threshold)
+    more = blocks_needed(contrast, fit, limit)
+    if more is None:
+        effort = f"more than {MAX_BLOCKS} further blocks would be needed"
+    else:
+        effort = f"about {more} more block{'s' if more > 1 else ''} would decide if estimate and noise stayed"
+    return Verdict(
+        word=UNDECIDED,
+        reason=f"interval reaches across a limit, {told}; {effort}",
+        threshold=threshold,
+        more_blocks=more,
+    )
+
+
+def blocks_needed(contrast: Contrast, fit: LevelFit, limit: float) -> int | None:
+    """Return how many further blocks would put the interval on one side of the limits.
+
+    Estimate and residual variance are taken to stay; the standard error falls with the root of the number
+    of blocks, and degrees of freedom come as fast as so far. None where more than `MAX_BLOCKS` would be
+    needed.
+    """
+    if contrast.error is None:
+        return None
+    for more in range(1, MAX_BLOCKS + 1):
+        growth = (contrast.pairs + more) / contrast.pairs
+        df = max(1, round(fit.df * growth))
+        critical = critical_value(contrast.family, df, round(contrast.correlation, 6), CONFIDENCE)
+        if _place(contrast.estimate, critical * contrast.error / math.sqrt(growth), limit) is not None:
+            return more
+    return None
+
+
+def sign_flip_p(log_ratios: Sequence[float]) -> float | None:
+    """Return the two-sided p of the sign-flip test of mean zero: exact, over all 2^n signs up to n = 12.
+
+    Beyond that over 4096 seeded random flips, the observed one included. None without values. It cannot
+    fall below 2/2^n: with five blocks never below 0.0625, which is why it decides nothing.
+    """
+    values = np.asarray([value for value in log_ratios if math.isfinite(value)], dtype=float)
+    if values.size == 0:
+        return None
+    if values.size <= 12:
+        signs = np.array(list(itertools.product((-1.0, 1.0), repeat=values.size)))
+    else:
+        drawn = np.random.default_rng(0).choice((-1.0, 1.0), size=(4095, values.size))
+        signs = np.vstack([np.ones(values.size), drawn])
+    sums = np.abs(signs @ values)
+    return float(np.mean(sums >= abs(values.sum()) * (1.0 - 1e-12)))
+
+
+def _place(estimate: float, half: float, limit: float) -> str | None:
+    low, high = estimate - half, estimate + half
+    if low > limit:
+        return WINS
+    if high < -limit:
+        return LOSES
+    if low > -limit and high < limit:
+        return NO_DIFFERENCE
+    return None
+
+
+def _told(threshold: float, practical: float) -> str:
+    source = "A/A spread of the baselines" if threshold > practical else "practical threshold"
+    return f"t = {threshold:.1%} ({source})"
