@@ -6,6 +6,7 @@ after it.
 """
 
 import contextlib
+import dataclasses
 import os
 import sys
 import tempfile
@@ -21,10 +22,13 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from orchestrator.errors import ConfigError
-from orchestrator.schema import register
+from orchestrator.schema import SpecloadSchema, register
 
 CONFIG_PATH = "pkg://conf"
 _FOLDERS = ("hydra.run.dir", "hydra.sweep.dir")
+_OPEN_MAPS = ("engine.flags.", "engine.env.", "drafter.options.")
+_NOISE = ("full_key:", "object_type=", "reference_type=", "Config search path", "provider=")
+"""Lines of a Hydra message that say nothing to a user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +95,7 @@ def _point(config: DictConfig) -> Point:
         raise MissingMandatoryValue(message)
     plain = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
     assert isinstance(plain, dict)
+    _check_known(plain, SpecloadSchema)
     words = [word.lstrip("+~").partition("=") for word in HydraConfig.get().overrides.task]
     return Point(
         config={str(key): value for key, value in plain.items()},
@@ -98,23 +103,46 @@ def _point(config: DictConfig) -> Point:
     )
 
 
+def _check_known(config: Mapping[Any, Any], schema: type, prefix: str = "") -> None:
+    """Refuse keys that Hydra's `+` added where the schema has no open map: nothing would ever read them.
+
+    Raises:
+        ConfigError: names the first such key and its neighbours.
+    """
+    fields = {field.name: field.type for field in dataclasses.fields(schema)}
+    for key, value in config.items():
+        if key not in fields:
+            message = f"there is no key {prefix}{key}; {prefix or 'the top level '}has {', '.join(fields)}"
+            raise ConfigError(message)
+        kind = fields[key]
+        if isinstance(kind, type) and dataclasses.is_dataclass(kind) and isinstance(value, Mapping):
+            _check_known(value, kind, f"{prefix}{key}.")
+
+
 def _paragraph(error: BaseException) -> str:
-    """Return Hydra's message as one paragraph, with the cause it wraps and a hint."""
+    """Return Hydra's message as one paragraph: what it says, its causes, the options, and a hint."""
     texts = [str(error)]
-    cause = error.__cause__
-    while cause is not None:
-        if str(cause) not in texts[-1]:
-            texts.append(str(cause))
-        cause = cause.__cause__
-    lines = [" ".join(line.split()) for text in texts for line in text.splitlines()]
-    kept = [
-        line
-        for line in lines
-        if line and not line.startswith(("full_key:", "object_type=", "reference_type="))
-    ]
-    return "; ".join(dict.fromkeys(line.rstrip(".:;") for line in kept)) + (
-        ". `specload sweep --help` lists the groups, `specload sweep --cfg job` shows every key"
-    )
+    while (cause := error.__cause__) is not None:
+        error = cause
+        texts.append(str(error))
+    lines = dict.fromkeys(" ".join(line.split()) for text in texts for line in text.splitlines())
+    said, options = "", ""
+    for line in lines:
+        if not line or line.startswith(_NOISE):
+            continue
+        if line.startswith("Available options"):
+            options = line.rstrip(":") + ": "
+        elif options:
+            options += f"{line}, "
+        elif line.startswith("To append to your config use +") and not line.split("+")[1].startswith(
+            _OPEN_MAPS
+        ):
+            continue
+        else:
+            said += f"{line.rstrip('.:;')}. "
+    options = f"{options.rstrip(', ')}. " if options else ""
+    hint = "`specload sweep --help` lists the groups, `specload sweep --cfg job` shows every key."
+    return f"{said}{options}{hint}"
 
 
 @contextlib.contextmanager

@@ -1,0 +1,163 @@
+"""The command line: `specload COMMAND`, one paragraph and an exit code for every error.
+
+Exit codes: 0 done, 1 it went wrong, 2 something that the user can fix.
+"""
+
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from engines.errors import EngineError
+from jobs.errors import JobError
+from orchestrator.errors import SpecloadError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One command as `specload --help` lists it; its module is `orchestrator/commands/<name>.py`."""
+
+    name: str
+    help: str
+    example: str
+
+
+COMMANDS = (
+    Command(
+        name="plan",
+        help="what would run, what is refused and why, GPU time",
+        example="specload plan +experiment=crossover",
+    ),
+    Command(
+        name="sweep",
+        help="run a sweep, or go on with it",
+        example="specload sweep -m drafter=ngram,eagle3 drafter.k=3,7 layout=tp1,tp2",
+    ),
+    Command(
+        name="report",
+        help="make a sweep's report anew",
+        example="specload report results/SWEEP",
+    ),
+    Command(
+        name="ui", help="open MLflow on a sweep's store", example="specload ui results/SWEEP --port 5000"
+    ),
+    Command(
+        name="doctor",
+        help="what is on this machine, what is missing, how to get it",
+        example="specload doctor",
+    ),
+)
+_DEBUG = "--debug"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    debug = _DEBUG in words or os.environ.get("SPECLOAD_DEBUG") == "1"
+    words = [word for word in words if word != _DEBUG]
+    if words and words[0] in {command.name for command in COMMANDS}:
+        return _run(words[0], words[1:], debug=debug)
+    return _other(words)
+
+
+def _run(name: str, arguments: Sequence[str], *, debug: bool) -> int:
+    try:
+        return int(importlib.import_module(f"orchestrator.commands.{name}").run(arguments))
+    except KeyboardInterrupt:
+        print("specload: interrupted; the same command goes on where it stopped", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # the reader of our output left (`specload plan | head`): not an error, and nobody is left to tell
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:  # noqa: BLE001 - the last place where an error can become a sentence
+        return _fail(error, debug=debug)
+
+
+def _other(words: Sequence[str]) -> int:
+    """Answer what is no command."""
+    first = words[0] if words else ""
+    if first in ("-sc", "--shell-completion"):
+        return _complete(words)
+    if first == "--version":
+        print(f"specload {version('specload')}")
+    elif first in ("-h", "--help", "help"):
+        print(usage())
+    elif not first:
+        print(usage(), file=sys.stderr)
+        return 2
+    else:
+        known = ", ".join(command.name for command in COMMANDS)
+        print(f"specload: there is no command {first!r}; commands are {known}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def usage() -> str:
+    """Return what `specload --help` prints."""
+    rows = [
+        line
+        for command in COMMANDS
+        for line in (f"  {command.name:<8} {command.help}", f"           {command.example}")
+    ]
+    return "\n".join(
+        [
+            "usage: specload COMMAND [ARGUMENTS]",
+            "",
+            "Finds out, with evidence, where speculative decoding pays under load.",
+            "",
+            *rows,
+            "",
+            "`specload COMMAND --help` says more. --debug (or SPECLOAD_DEBUG=1) shows tracebacks.",
+            'Tab completion: eval "$(specload -sc install=bash)"',
+        ]
+    )
+
+
+def exit_code(error: BaseException) -> int:
+    """Return 2 for what the user can fix, else 1."""
+    if isinstance(error, SpecloadError):
+        return error.exit_code
+    return 2 if isinstance(error, ValueError) and (_is_ours(error)) else 1
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Whether a room of ours raised it on purpose: any other ValueError is a defect, not advice."""
+    return isinstance(error, EngineError | JobError) or type(error).__module__.partition(".")[0] == "analysis"
+
+
+def _fail(error: Exception, *, debug: bool) -> int:
+    if debug:
+        traceback.print_exception(error)
+        return exit_code(error)
+    code = exit_code(error)
+    known = isinstance(error, SpecloadError) or _is_ours(error)
+    text = " ".join(str(error).split())
+    words = text if known else f"{type(error).__name__}: {text}. This is a defect; --debug shows where"
+    print(f"specload: {words}", file=sys.stderr)
+    return code
+
+
+def _complete(words: Sequence[str]) -> int:
+    """Install or answer shell completion: Hydra completes the words that follow the command's name."""
+    from orchestrator.sweep import collect  # noqa: PLC0415 - Hydra takes a moment, and only plans need it
+
+    line = os.environ.get("COMP_LINE", "")
+    program, _, rest = line.lstrip().partition(" ")
+    command, space, after = rest.lstrip().partition(" ")
+    if line and not space:
+        print(" ".join(entry.name for entry in COMMANDS if entry.name.startswith(command)))
+        return 0
+    if line:
+        if command not in ("plan", "sweep"):
+            return 0
+        os.environ["COMP_LINE"] = f"{program} {after}"
+    collect(words, program="specload")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The commands of `specload`, one module each: `run(arguments) -> exit code`."""

@@ -1,0 +1,96 @@
+"""What `plan` and `sweep` share: their help, their own options, and the plan that their words ask for."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jobs.workload.tokens import TokenWorkload
+from orchestrator.binding import rebind
+from orchestrator.errors import ConfigError
+from orchestrator.plan import Plan
+from orchestrator.planning import make_plan
+from orchestrator.saved import read_plan
+from orchestrator.sweep import collect, config_folder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the user asked for."""
+
+    plan: Plan
+    workload: TokenWorkload
+    results: Path
+    retry_failed: bool
+
+
+def parse(name: str, summary: str, arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    """Return our own options and the words that are Hydra's; `--help` prints and leaves."""
+    parser = argparse.ArgumentParser(
+        prog=f"specload {name}",
+        description=summary,
+        epilog=groups_help(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage=f"specload {name} [OVERRIDE ...] [-m] [--cfg job] [--config-dir DIR] [options]",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--from", dest="saved", type=Path, metavar="PLAN", help="run a saved plan.json again")
+    parser.add_argument(
+        "--results", type=Path, metavar="DIR", help="with --from: the folder that keeps the sweeps"
+    )
+    if name == "sweep":
+        parser.add_argument("--retry-failed", action="store_true", help="measure failed cells again")
+    return parser.parse_known_args(arguments)
+
+
+def asked(name: str, options: argparse.Namespace, words: Sequence[str]) -> Asked | None:
+    """Return the plan; None when the words only asked Hydra to print something.
+
+    Raises:
+        ConfigError: words and options that exclude each other, or what planning refuses.
+    """
+    retry = bool(getattr(options, "retry_failed", False))
+    if options.saved is not None:
+        if words:
+            message = f"--from runs a saved plan as it is; leave out {' '.join(words)}"
+            raise ConfigError(message)
+        plan = read_plan(options.saved)
+        results = options.results or _home(options.saved, plan)
+        return Asked(plan=plan, workload=rebind(plan), results=results, retry_failed=retry)
+    if options.results is not None:
+        message = "--results goes with --from; otherwise set results=FOLDER"
+        raise ConfigError(message)
+    points = collect(words, program=f"specload {name}")
+    if not points:
+        return None
+    planned = make_plan(points)
+    results = Path(str(points[0].config["results"])).expanduser()
+    return Asked(plan=planned.plan, workload=planned.workload, results=results, retry_failed=retry)
+
+
+def groups_help() -> str:
+    """Return the groups of the configuration with their options, and Hydra's grammar in four lines."""
+    folder = config_folder()
+    groups = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("_"))
+    lines = ["groups (choose with GROUP=OPTION):"]
+    for group in groups:
+        names = ", ".join(sorted(path.stem for path in group.glob("*.yaml")))
+        plus = "+" if group.name == "experiment" else " "
+        lines.append(f" {plus}{group.name:<11} {names}")
+    return "\n".join(
+        [
+            *lines,
+            "",
+            "grammar (Hydra's own):",
+            "  drafter=ngram,eagle3 -m      a comma is an axis of the grid; -m sweeps it",
+            "  'load.concurrency=[1,4,16]'  a list is one value",
+            "  +engine.flags.KEY=VALUE      adds an entry to an open map",
+            "  --cfg job                    prints the configuration and does nothing else",
+        ]
+    )
+
+
+def _home(saved: Path, plan: Plan) -> Path:
+    """Return the results folder that a saved plan lies in, or the usual one for a plan from elsewhere."""
+    folder = saved.resolve().parent
+    return folder.parent if folder.name == plan.sweep else Path("results")

@@ -1,0 +1,35 @@
+"""`specload report`: make a sweep's report anew from its folder, and print its verdicts."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from orchestrator.saved import read_plan
+from orchestrator.tables import console, crossover_lines, verdict_table
+
+SUMMARY = "Make the report of a sweep anew from its results folder and print the verdict table."
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Rebuild the report of one sweep."""
+    parser = argparse.ArgumentParser(prog="specload report", description=SUMMARY)
+    parser.add_argument("sweep", type=Path, help="results/SWEEP")
+    parser.add_argument(
+        "--threshold", type=float, help="another practical threshold than the plan's, as a share"
+    )
+    options = parser.parse_args(arguments)
+    # Late: pandas and scipy take a second to load, and `--help` should not wait for them.
+    from analysis.frame import load_sweep  # noqa: PLC0415 - see above
+    from analysis.report import write_report  # noqa: PLC0415 - see above
+    from analysis.summary import summarise  # noqa: PLC0415 - see above
+
+    plan = read_plan(options.sweep)
+    sweep = load_sweep(options.sweep)
+    threshold = plan.threshold if options.threshold is None else options.threshold
+    summary = summarise(sweep.results, threshold=threshold)
+    path = write_report(options.sweep, plan=sweep.plan, results=sweep.results, summary=summary)
+    out = console()
+    out.print(verdict_table(summary))
+    out.print(crossover_lines(summary))
+    out.print(f"report: {path}", markup=False)
+    return 0

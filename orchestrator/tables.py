@@ -1,0 +1,169 @@
+"""Tables for the terminal: the verdicts of a sweep, and what a plan would run."""
+
+from collections.abc import Sequence
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from analysis.rows import Ratio, VerdictRow
+from analysis.summary import Summary
+from orchestrator.estimate import Estimate, device_time
+from orchestrator.plan import Plan
+
+_PIPE_WIDTH = 190
+_STYLES = {"wins": "bold green", "loses": "bold red", "invalid": "yellow"}
+
+
+def console() -> Console:
+    """Return the console of a command; wide in a file or a pipe, so that no cell is folded."""
+    found = Console(highlight=False, soft_wrap=False)
+    return found if found.is_terminal else Console(highlight=False, width=_PIPE_WIDTH)
+
+
+def verdict_table(summary: Summary) -> RenderableType:
+    """Return one row per arm and concurrency, under a banner of what the figures are."""
+    table = Table(
+        title=f"Ratio to the baseline of the same layout and block; verdict on {summary.objective} throughput"
+    )
+    for name in (
+        "arm",
+        "C",
+        "total",
+        "computed",
+        "output",
+        "user speed",
+        "TTFT p95",
+        "E2EL p95",
+        "MAL",
+        "verdict",
+    ):
+        table.add_column(name, justify="left" if name in ("arm", "verdict") else "right")
+    last = ""
+    for row in summary.rows:
+        if last and row.label != last:
+            table.add_section()
+        last = row.label
+        ratios = (row.total, row.computed, row.output, row.user_speed, row.ttft_p95, row.e2el_p95)
+        table.add_row(
+            Text(row.label),
+            str(row.concurrency),
+            *(ratio_text(ratio) for ratio in ratios),
+            "-" if row.mal is None else f"{row.mal:.2f}",
+            _verdict(row),
+        )
+    parts: list[RenderableType] = [*_banners(summary)]
+    parts.append(table if summary.rows else Text("No treatment has a result yet."))
+    parts += _outcomes(summary)
+    return Group(*parts)
+
+
+def crossover_lines(summary: Summary) -> RenderableType:
+    """Return where each arm's total, computed and output throughput and user speed pass 1."""
+    table = Table(title="Crossover: the concurrency where the ratio passes 1", show_edge=False)
+    for name in ("arm", "of", "where"):
+        table.add_column(name)
+    for row in summary.crossovers:
+        table.add_row(Text(row.label), row.objective.replace("_", " "), Text(row.text))
+    return table
+
+
+def ratio_text(ratio: Ratio | None) -> str:
+    """Return `1.53 [1.48, 1.59]`, without an interval where there is none."""
+    if ratio is None:
+        return "-"
+    if ratio.lo is None or ratio.hi is None:
+        return f"{ratio.value:.2f}"
+    return f"{ratio.value:.2f} [{ratio.lo:.2f}, {ratio.hi:.2f}]"
+
+
+def plan_tables(plan: Plan, size: Estimate) -> RenderableType:
+    """Return arms, refused arms, blocks in their order, and what it all takes."""
+    arms = Table(title=f"Arms of {plan.sweep}")
+    for name in ("arm", "role", "devices", "concurrency", "acceptance"):
+        arms.add_column(name)
+    for arm in plan.arms:
+        acceptance = arm.config.drafter.acceptance
+        forced = f"synthetic, alpha {acceptance.alpha:g}" if acceptance else "real"
+        arms.add_row(
+            Text(arm.label),
+            "baseline" if arm.is_baseline else "treatment",
+            str(arm.config.layout.devices),
+            ", ".join(str(level.concurrency) for level in arm.levels),
+            "-" if arm.is_baseline else "emulated" if arm.config.device == "emulated" else forced,
+        )
+    parts: list[RenderableType] = [arms]
+    if plan.refused:
+        refused = Table(title="Refused: an infeasible outcome, known before anything starts")
+        for name in ("arm", "rule", "reason"):
+            refused.add_column(name)
+        for entry in plan.refused:
+            refused.add_row(Text(entry.arm.label), entry.rule, Text(entry.reason))
+        parts.append(refused)
+    parts += [_blocks(plan), *_size(plan, size), *(Text(f"note: {note}") for note in plan.notes)]
+    return Group(*parts)
+
+
+def _blocks(plan: Plan) -> RenderableType:
+    table = Table(title="Blocks: runs in order, each in a fresh engine")
+    for name in ("block", "devices", "runs", "levels in order"):
+        table.add_column(name)
+    labels = {arm.digest: arm.label for arm in plan.arms}
+    for block in plan.blocks:
+        names = [f"({labels[run.arm]})" if run.role != "treatment" else labels[run.arm] for run in block.runs]
+        longest = max(block.runs, key=lambda run: len(run.levels))
+        levels = ", ".join(str(level.concurrency) for level in longest.levels)
+        table.add_row(str(block.index), str(block.devices), Text(" > ".join(names)), levels)
+    return table
+
+
+def _size(plan: Plan, size: Estimate) -> list[Text]:
+    where = plan.cluster.address or "a local Ray"
+    devices = sorted({arm.config.device for arm in plan.arms})
+    guess = (
+        f" ({size.guessed_cells} of {size.cells} cells guessed)"
+        if size.device_seconds and size.guessed_cells
+        else ""
+    )
+    return [
+        Text(
+            f"{size.engine_starts} engine starts, {size.cells} cells, "
+            f"{device_time(size.device_seconds, devices)}{guess}"
+        ),
+        Text(
+            f"workload {plan.workload.name}: {plan.workload.conversations} conversations, "
+            f"{plan.workload.turns} turns; on {where}, a device is one {plan.cluster.resource}"
+        ),
+    ]
+
+
+def _verdict(row: VerdictRow) -> Text:
+    words = row.verdict
+    if row.more_blocks:
+        words += f" ({row.more_blocks} more block{'s' if row.more_blocks > 1 else ''})"
+    text = Text(words, style=_STYLES.get(row.verdict, ""))
+    if row.oversubscribed:
+        text.append(" oversubscribed", style="yellow")
+    elif row.verdict == "invalid":
+        text.append(f": {row.reason}")
+    return text
+
+
+def _banners(summary: Summary) -> list[Text]:
+    said: Sequence[tuple[bool, str]] = (
+        (summary.emulated, "EMULATED: these figures come from a model of hardware, not from hardware."),
+        (
+            summary.synthetic,
+            "SYNTHETIC ACCEPTANCE: drafts of some arms were accepted by chance at a chosen rate.",
+        ),
+        (
+            summary.oversubscribed,
+            "OVERSUBSCRIBED: client and engine shared cores; those rows get no verdict.",
+        ),
+    )
+    return [Text(words, style="bold yellow") for holds, words in said if holds]
+
+
+def _outcomes(summary: Summary) -> list[Text]:
+    counts = ", ".join(f"{count} {outcome}" for outcome, count in summary.outcomes.items() if count)
+    return [Text(f"cells: {counts or 'none'}"), *(Text(f"caveat: {caveat}") for caveat in summary.caveats)]
