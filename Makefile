@@ -1,0 +1,52 @@
+# Everything a user or a developer runs. `make help` lists it.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help quickstart quickstart-vllm install test test-cluster test-real lint format clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 20
+
+include engines/vllm_env/env.mk
+
+$(VENV)/.core: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --editable .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.core
+	$(BIN)/pip install --quiet --editable '.[dev]'
+	touch $@
+
+install: $(VENV)/.core  ## create .venv with the core (no torch, no vllm)
+
+quickstart: install  ## install, then run a paired sweep on the emulated engine (minutes)
+	$(BIN)/specload sweep +experiment=quickstart
+
+quickstart-vllm: install engine-env models  ## install, then measure a real crossover with vLLM on the CPU
+	$(BIN)/specload sweep +experiment=quickstart_vllm
+
+test: $(VENV)/.dev  ## fast tests
+	$(BIN)/python -m pytest
+
+test-cluster: $(VENV)/.dev  ## tests on real local Ray: sweeps, kills, resume
+	$(BIN)/python -m pytest -m cluster --timeout 600
+
+test-real: $(VENV)/.dev engine-env models  ## tests on real vLLM on the CPU
+	$(BIN)/python -m pytest -m real_engine --timeout 1500
+
+lint: $(VENV)/.dev  ## ruff, ruff format, mypy strict, import directions
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/test_import_direction.py
+
+format: $(VENV)/.dev  ## rewrite the code in the house format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:  ## remove environments, models and caches; results stay
+	rm -rf .venv .venv-vllm .cache .mypy_cache .ruff_cache .pytest_cache build *.egg-info

@@ -1,0 +1,136 @@
+"""One block on its node: the runs of a segment one after another, each on a fresh engine.
+
+`BlockRunner` knows nothing of Ray: the orchestrator makes an actor of it, a test calls it in process. A failure
+is an outcome of its cell and never stops the runs after it.
+"""
+
+import time
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+
+from engines.base import Engine
+from engines.errors import EngineError
+from engines.registry import engine_named
+from jobs.cell import Bench, Pairing, failed_result, measure_cell
+from jobs.cores import CoreLease, Cores
+from jobs.fleet import Fleet, visible_devices
+from jobs.task import BlockTask, CellReport, CellTask, EngineReport, EngineStopped, Report, RunTask
+
+START_ATTEMPTS = 2
+"""A start that failed for a passing reason (neither memory nor a flag) is tried once more."""
+
+
+class BlockRunner:
+    """Runs one segment of a block and reports as it goes."""
+
+    def run(self, task: BlockTask) -> Iterator[Report]:
+        """Yield a report for each engine start and stop and for each cell, in the order of the task."""
+        with CoreLease(engine=task.engine_cores, load=task.load_cores) as lease:
+            pairing = Pairing()
+            for run in task.runs:
+                yield from _Turn(task, run, lease.cores, pairing).reports()
+
+
+class _Turn:
+    """One arm's turn in the block."""
+
+    def __init__(self, task: BlockTask, run: RunTask, cores: Cores, pairing: Pairing) -> None:
+        self.task = task
+        self.run = run
+        self.cores = cores
+        self.pairing = pairing
+        self.engine: Engine = engine_named(run.config.engine)
+        self.starts = 0
+
+    def reports(self) -> Iterator[Report]:
+        """Measure every cell, on one engine while it lives; a stateful drafter gets a new one for each."""
+        left = self.run.cells
+        while left:
+            share = left[:1] if self.run.config.drafter.stateful else left
+            done = yield from self._on_one_engine(share)
+            left = left[done:]
+
+    def _on_one_engine(self, cells: Sequence[CellTask]) -> Generator[Report, None, int]:
+        """Start an engine and measure `cells` until it is lost; return how many have their outcome."""
+        with self._fleet() as fleet:
+            try:
+                seconds = yield from self._start(fleet)
+            except EngineError as error:
+                for cell in cells:
+                    yield self._failed(cell, error)
+                return len(cells)
+            bench = Bench(
+                task=self.task,
+                run=self.run,
+                fleet=fleet,
+                cores=self.cores,
+                pairing=self.pairing,
+                start_seconds=seconds,
+            )
+            done = 0
+            for cell in cells:
+                done += 1
+                try:
+                    yield measure_cell(bench, cell)
+                except (
+                    EngineError
+                ) as error:  # the engine died or hangs: the cells after this one need a new one
+                    yield self._failed(cell, error)
+                    break
+            fleet.stop(grace=self.task.stop_seconds)
+            yield EngineStopped(run=self._name, files=fleet.files())
+            return done
+
+    def _start(self, fleet: Fleet) -> Generator[Report, None, float]:
+        """Start the engines, twice where that can help, and return the seconds it took."""
+        for attempt in range(1, START_ATTEMPTS + 1):
+            self.starts += 1
+            begun = time.monotonic()
+            try:
+                seconds = fleet.start(ready_seconds=self.task.ready_seconds)
+            except EngineError as error:
+                spent = time.monotonic() - begun
+                yield self._engine_report(fleet, ready=False, seconds=spent, message=str(error))
+                if attempt == START_ATTEMPTS or not error.retryable:
+                    raise
+                fleet.stop(grace=self.task.stop_seconds)
+            else:
+                yield self._engine_report(fleet, ready=True, seconds=seconds)
+                return seconds
+        raise AssertionError
+
+    @contextmanager
+    def _fleet(self) -> Iterator[Fleet]:
+        names = visible_devices(self.task.resource, self.task.devices)
+        fleet = Fleet(self.engine, self.run.config, devices=self.task.devices, names=names, cores=self.cores)
+        try:
+            yield fleet
+        finally:
+            fleet.stop(grace=self.task.stop_seconds)
+            fleet.remove_files()
+
+    def _failed(self, cell: CellTask, error: EngineError) -> CellReport:
+        result = failed_result(
+            self.task,
+            self.run,
+            cell,
+            cause=error.cause,
+            reason=str(error),
+            cores=self.cores,
+            log_tail=error.log_tail,
+        )
+        return CellReport(result=result)
+
+    @property
+    def _name(self) -> str:
+        return self.run.run if self.starts == 1 else f"{self.run.run}-start{self.starts}"
+
+    def _engine_report(self, fleet: Fleet, *, ready: bool, seconds: float, message: str = "") -> EngineReport:
+        return EngineReport(
+            run=self._name,
+            label=self.run.config.label,
+            ready=ready,
+            seconds=seconds,
+            message=message,
+            files=fleet.files(),
+        )

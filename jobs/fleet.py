@@ -1,0 +1,143 @@
+"""The engines of one run: one engine, or the replicas that fill a block's slice, started and read as one."""
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from engines.base import Engine, Server, Site
+from engines.counters import Counters
+from engines.errors import PortInUseError
+from engines.launch import LOG_NAME, RunningEngine, start_engine
+from engines.ports import lease_port
+from engines.spec import EngineConfig
+from jobs.cores import Cores
+
+PORT_ATTEMPTS = 3
+"""A port can be taken by a foreign process between its lease and the engine's bind."""
+
+
+class Fleet:
+    """Replicas of one engine configuration on the devices and cores of a slice."""
+
+    def __init__(
+        self, engine: Engine, config: EngineConfig, *, devices: int, names: Sequence[str], cores: Cores
+    ) -> None:
+        self.engine = engine
+        self.config = config
+        self.replicas = max(1, devices // config.layout.devices)
+        self.device_names = tuple(names)
+        self._cores = cores
+        self._running: list[RunningEngine] = []
+        self._exit = ExitStack()
+        self._directory = Path(tempfile.mkdtemp(prefix="specload-engine-"))
+
+    def start(self, *, ready_seconds: float) -> float:
+        """Start every replica and return the seconds until the slowest was ready.
+
+        Raises:
+            EngineStartError: one of them did not become ready; those already started are stopped by `stop`.
+        """
+        for replica in range(self.replicas):
+            self._running.append(self._start_replica(replica, ready_seconds))
+        return max(running.start_seconds for running in self._running)
+
+    def stop(self, *, grace: float) -> None:
+        """Stop every replica; after it nothing of them lives, and `start` may be called again."""
+        for running in self._running:
+            running.stop(grace)
+        self._running.clear()
+        self._exit.close()
+
+    def remove_files(self) -> None:
+        """Remove the working folder: `files` has nothing to return after this."""
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def check(self) -> None:
+        """Raise `EngineDiedError` if a replica has ended."""
+        for running in self._running:
+            running.check()
+
+    @property
+    def servers(self) -> tuple[Server, ...]:
+        """The started replicas."""
+        return tuple(running.server for running in self._running)
+
+    def reset_cache(self) -> bool:
+        """Empty every prefix cache; True when all replicas confirmed it."""
+        confirmed = [self.engine.reset_cache(server) for server in self.servers]
+        return all(confirmed)
+
+    def counters(self) -> Counters:
+        """Return the counters summed over the replicas."""
+        return Counters.combined([self.engine.counters(server) for server in self.servers])
+
+    def capacity_tokens(self) -> int | None:
+        """Return the KV capacity of the slice in tokens; None where an engine does not say."""
+        tokens = [self.engine.capacity(server).tokens for server in self.servers]
+        known = [count for count in tokens if count is not None]
+        return sum(known) if len(known) == len(tokens) else None
+
+    def block_size(self) -> int | None:
+        """Return the KV block size in tokens."""
+        return self.engine.capacity(self.servers[0]).block_size
+
+    def resolved(self) -> Mapping[str, Any]:
+        """Return the resolved configuration of the first replica: all are started alike."""
+        return self.engine.resolved(self.servers[0])
+
+    def files(self) -> dict[str, bytes]:
+        """Return what the engines leave behind: command lines and logs."""
+        found: dict[str, bytes] = {}
+        for replica in range(self.replicas):
+            for name in ("command.json", LOG_NAME):
+                path = self._site_directory(replica) / name
+                if path.exists():
+                    found[f"r{replica}-{name}"] = path.read_bytes()
+        return found
+
+    def log_tail(self) -> str:
+        """Return the last lines of every replica's log."""
+        return "\n".join(running.process.log_tail() for running in self._running)
+
+    def _start_replica(self, replica: int, ready_seconds: float) -> RunningEngine:
+        for attempt in range(1, PORT_ATTEMPTS + 1):
+            site = self._site(replica)
+            command = self.engine.command(self.config, site)
+            record = {"argv": list(command.argv), "env": dict(command.env), "site": asdict(site)}
+            (site.directory / "command.json").write_text(json.dumps(record, indent=1, default=str))
+            try:
+                return start_engine(self.engine, self.config, site, ready_seconds=ready_seconds)
+            except PortInUseError:
+                if attempt == PORT_ATTEMPTS:
+                    raise
+        raise AssertionError
+
+    def _site(self, replica: int) -> Site:
+        width = self.config.layout.devices
+        directory = self._site_directory(replica)
+        directory.mkdir(exist_ok=True)
+        port = self._exit.enter_context(lease_port()).port
+        return Site(
+            port=port,
+            directory=directory,
+            devices=self.device_names[replica * width : (replica + 1) * width],
+            cpus=self._cores.of_replica(replica, self.replicas),
+        )
+
+    def _site_directory(self, replica: int) -> Path:
+        return self._directory / f"replica-{replica}"
+
+
+def visible_devices(resource: str, count: int) -> tuple[str, ...]:
+    """Return the concrete GPUs that Ray gave this process; empty where a stand-in resource is used."""
+    if resource != "GPU":
+        return ()
+    names = tuple(name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name)
+    assert len(names) >= count, f"Ray promised {count} GPUs and shows {names}"
+    return names[:count]

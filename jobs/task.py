@@ -1,0 +1,91 @@
+"""What a block is told, and what it reports back. Plain data: it crosses machines and process versions."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from engines.spec import EngineConfig
+from jobs.load import LoadLevel
+from jobs.result import CellResult
+from jobs.workload.tokens import TokenWorkload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellTask:
+    """One cell to measure."""
+
+    cell: str
+    """Id of the cell."""
+    level: LoadLevel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTask:
+    """One fresh engine (or its replicas) of one arm, and the cells to measure on it, in order."""
+
+    run: str
+    """Name of the run: folder of its engine files."""
+    config: EngineConfig
+    role: str
+    cells: tuple[CellTask, ...]
+    factors: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockTask:
+    """One segment of one block."""
+
+    block: int
+    segment: int
+    devices: int
+    """Devices of the slice."""
+    engine_cores: int
+    """CPU cores for all engines of the slice."""
+    load_cores: int
+    """CPU cores for the load process."""
+    resource: str
+    """Ray resource that stands for a device; `GPU` devices are named by CUDA_VISIBLE_DEVICES."""
+    runs: tuple[RunTask, ...]
+    workload: TokenWorkload
+    workload_digest: str
+    seed: int
+    warmup_requests: int
+    ready_seconds: float
+    stop_seconds: float
+    stall_seconds: float
+    cell_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineReport:
+    """An engine was started, or failed to."""
+
+    run: str
+    label: str
+    ready: bool
+    seconds: float
+    """Time it took."""
+    message: str = ""
+    """Why it failed."""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """`r<replica>-command.json` and `r<replica>-log.txt`; `resolved.json` of a ready engine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineStopped:
+    """An engine that had been ready is gone."""
+
+    run: str
+    files: Mapping[str, bytes]
+    """The same files, with the whole log."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellReport:
+    """A cell has its outcome."""
+
+    result: CellResult
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """`requests.parquet`, `gauges.parquet`."""
+
+
+Report = EngineReport | EngineStopped | CellReport

@@ -1,0 +1,196 @@
+"""What is left to do: from a plan and the results so far to the segments of blocks that still have to run.
+
+A cell that has an outcome is never run again. What is left of an interrupted block becomes a new segment, opened
+and closed by baselines of its own at the levels it needs, because pairs never cross segments.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from engines.digest import digest
+from jobs.load import LoadLevel
+from jobs.result import CLOSING, FAILED, INFEASIBLE, OPENING, TREATMENT, CellResult
+from jobs.task import BlockTask, CellTask, RunTask
+from jobs.workload.tokens import TokenWorkload
+from orchestrator.plan import Arm, Block, Plan, Refused, Run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """The part of a block that has to run now."""
+
+    block: Block
+    index: int
+    """0 for a block that never ran; one more than its last segment otherwise."""
+    runs: tuple[Run, ...]
+
+    @property
+    def cells(self) -> int:
+        """Cells it will measure."""
+        return sum(len(run.levels) for run in self.runs)
+
+
+def pending(plan: Plan, results: Sequence[CellResult], *, retry_failed: bool = False) -> list[Segment]:
+    """Return the segments still to run, in the plan's order of blocks."""
+    segments = (_pending_of(plan, block, results, retry_failed=retry_failed) for block in plan.blocks)
+    return [segment for segment in segments if segment.runs]
+
+
+def cell_id(plan: Plan, segment: Segment, run: Run, level: LoadLevel) -> str:
+    """Return the id of a cell: readable first, then eight digits of the digest of all that defines it."""
+    arm = plan.arm(run.arm)
+    content = [
+        arm.digest,
+        level,
+        segment.block.index,
+        segment.index,
+        run.role,
+        plan.workload.digest,
+        plan.seed,
+    ]
+    label = arm.config.label.replace("/", "-")
+    return f"b{segment.block.index}-s{segment.index}-{run.role}-{label}-{level.label}-{digest(content)[:8]}"
+
+
+def block_task(
+    plan: Plan, segment: Segment, workload: TokenWorkload, *, engine_cores: int, load_cores: int
+) -> BlockTask:
+    """Return what the block's process is told."""
+    runs = tuple(_run_task(plan, segment, run, index) for index, run in enumerate(segment.runs))
+    return BlockTask(
+        block=segment.block.index,
+        segment=segment.index,
+        devices=segment.block.devices,
+        engine_cores=engine_cores,
+        load_cores=load_cores,
+        resource=plan.cluster.resource,
+        runs=runs,
+        workload=workload,
+        workload_digest=plan.workload.digest,
+        seed=plan.seed,
+        warmup_requests=plan.warmup_requests,
+        ready_seconds=plan.timeouts.ready,
+        stop_seconds=plan.timeouts.stop,
+        stall_seconds=plan.timeouts.stall,
+        cell_seconds=plan.timeouts.cell,
+    )
+
+
+def infeasible_cells(plan: Plan, results: Iterable[CellResult]) -> list[CellResult]:
+    """Return the outcome of every refused arm that is not recorded yet: known before anything starts."""
+    recorded = {result.cell for result in results}
+    cells = (_infeasible(refused, level) for refused in plan.refused for level in refused.arm.levels)
+    return [cell for cell in cells if cell.cell not in recorded]
+
+
+def failed_cell(
+    plan: Plan, task: BlockTask, run: RunTask, cell: CellTask, *, cause: str, reason: str
+) -> CellResult:
+    """Return the outcome of a cell whose block ended before it was measured."""
+    config = run.config
+    return CellResult(
+        cell=cell.cell,
+        arm=config.digest,
+        arm_label=config.label,
+        layout=config.layout.label,
+        drafter=config.drafter.method,
+        k=config.drafter.k,
+        concurrency=cell.level.concurrency,
+        block=task.block,
+        segment=task.segment,
+        role=run.role,
+        outcome=FAILED,
+        emulated=config.device == "emulated",
+        synthetic=config.drafter.acceptance is not None,
+        devices=task.devices,
+        factors=dict(run.factors),
+        cause=cause,
+        reason=reason,
+        identity={"pair_key": plan.arm(config.digest).pair_key},
+    )
+
+
+def _pending_of(plan: Plan, block: Block, results: Sequence[CellResult], *, retry_failed: bool) -> Segment:
+    mine = [result for result in results if result.block == block.index and result.outcome != INFEASIBLE]
+    done = {
+        (result.arm, result.concurrency)
+        for result in mine
+        if result.role == TREATMENT and not (retry_failed and result.outcome == FAILED)
+    }
+    index = max((result.segment for result in mine), default=-1) + 1
+    if not mine:
+        return Segment(block=block, index=0, runs=block.runs)
+    treatments = [_without(run, done) for run in block.runs if run.role == TREATMENT]
+    treatments = [run for run in treatments if run.levels]
+    if not treatments and not _lacks_baselines(block, mine):
+        return Segment(block=block, index=index, runs=())
+    needed = _levels_by_pair(plan, treatments)
+    opening = [
+        _only(run, needed.get(plan.arm(run.arm).pair_key, ())) for run in block.runs if run.role == OPENING
+    ]
+    closing = [
+        _only(run, needed.get(plan.arm(run.arm).pair_key, ())) for run in block.runs if run.role == CLOSING
+    ]
+    runs = tuple(run for run in (*opening, *treatments, *closing) if run.levels)
+    return Segment(block=block, index=index, runs=runs)
+
+
+def _lacks_baselines(block: Block, mine: Sequence[CellResult]) -> bool:
+    """Whether a block without treatments (a sweep of baselines alone) has baselines still to run."""
+    if any(run.role == TREATMENT for run in block.runs):
+        return False
+    done = {(result.arm, result.role, result.concurrency) for result in mine}
+    return any(
+        (run.arm, run.role, level.concurrency) not in done for run in block.runs for level in run.levels
+    )
+
+
+def _levels_by_pair(plan: Plan, treatments: Iterable[Run]) -> dict[str, set[int]]:
+    needed: dict[str, set[int]] = {}
+    for run in treatments:
+        needed.setdefault(plan.arm(run.arm).pair_key, set()).update(level.concurrency for level in run.levels)
+    return needed
+
+
+def _without(run: Run, done: Collection[tuple[str, int]]) -> Run:
+    return _only(run, {level.concurrency for level in run.levels if (run.arm, level.concurrency) not in done})
+
+
+def _only(run: Run, concurrencies: Collection[int]) -> Run:
+    levels = tuple(level for level in run.levels if level.concurrency in concurrencies)
+    return Run(arm=run.arm, role=run.role, levels=levels)
+
+
+def _run_task(plan: Plan, segment: Segment, run: Run, index: int) -> RunTask:
+    arm = plan.arm(run.arm)
+    name = (
+        f"b{segment.block.index}-s{segment.index}-{index:02d}-{run.role}-{arm.config.label.replace('/', '-')}"
+    )
+    cells = tuple(CellTask(cell=cell_id(plan, segment, run, level), level=level) for level in run.levels)
+    return RunTask(run=name, config=arm.config, role=run.role, cells=cells, factors=dict(arm.factors))
+
+
+def _infeasible(refused: Refused, level: LoadLevel) -> CellResult:
+    arm: Arm = refused.arm
+    config = arm.config
+    name = f"infeasible-{config.label.replace('/', '-')}-{level.label}-{digest([arm.digest, level])[:8]}"
+    return CellResult(
+        cell=name,
+        arm=arm.digest,
+        arm_label=config.label,
+        layout=config.layout.label,
+        drafter=config.drafter.method,
+        k=config.drafter.k,
+        concurrency=level.concurrency,
+        block=0,
+        segment=0,
+        role=TREATMENT,
+        outcome=INFEASIBLE,
+        emulated=config.device == "emulated",
+        synthetic=config.drafter.acceptance is not None,
+        devices=config.layout.devices,
+        factors=dict(arm.factors),
+        cause=refused.rule,
+        reason=refused.reason,
+        identity={"pair_key": arm.pair_key},
+    )
