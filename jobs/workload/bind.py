@@ -60,8 +60,8 @@ def bind(
     if not kept:
         message = (
             f"workload {workload.name!r}: none of its {len(longest)} conversations fits the model's "
-            f"context of {max_context} tokens; they need {min(longest, default=0)} to {max(longest, default=0)}: raise "
-            "model.max_context, or choose shorter conversations"
+            f"context of {max_context} tokens; they need {min(longest, default=0)} to "
+            f"{max(longest, default=0)}: raise model.max_context, or choose shorter conversations"
         )
         raise WorkloadError(message)
     return TokenWorkload(

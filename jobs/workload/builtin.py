@@ -17,6 +17,9 @@ def read_builtin(paths: Sequence[Path]) -> Iterator[Conversation]:
         WorkloadError: paths were given, which this set would silently ignore.
     """
     if paths:
-        message = "the workload format `builtin` reads no files; set workload.format=chat_jsonl to read workload.paths"
+        message = (
+            "the workload format `builtin` reads no files; "
+            "set workload.format=chat_jsonl to read workload.paths"
+        )
         raise WorkloadError(message)
     return read_chat_jsonl([FILE])

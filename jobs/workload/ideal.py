@@ -23,10 +23,10 @@ class IdealCache:
 def ideal_cached(workload: TokenWorkload, order: Sequence[tuple[int, int]], block_size: int) -> IdealCache:
     """Return the bound, whichever order the requests really arrive in.
 
-    Engines cache whole blocks, and compute at least the last prompt token. A block has to be computed once per
-    epoch (epochs have salts of their own); every later request that holds it can have it from the cache. So the
-    bound is the number of servable blocks minus one for each distinct block. For first turns, a block that a
-    later turn of another conversation may have computed before needs no first one.
+    Engines cache whole blocks, and compute at least the last prompt token. A block has to be computed once in
+    an epoch (epochs have salts of their own); every later request that holds it can have it from the cache.
+    So the bound is the number of servable blocks minus one for each distinct block. For first turns, a block
+    that a later turn of another conversation may have computed before needs no first one.
 
     Args:
         workload: What is replayed.

@@ -3,8 +3,8 @@
 The rules:
 - `history` is the conversation. Assistant messages are the replies; tool calls are written as JSON text after
   them, because that is what the model had to emit.
-- Messages marked `is_demo` (worked examples put before the task) are history of the first turn. Nobody replays
-  an assistant message among them.
+- Messages marked `is_demo` (worked examples put before the task) are history of the first turn. Nobody
+  replays an assistant message among them.
 - What follows the last assistant message has no recorded reply and is left out.
 """
 

@@ -1,0 +1,73 @@
+"""One request in flight: from the bytes of its response to a judged answer."""
+
+import asyncio
+
+from jobs.replay.sse import EventSplitter
+from jobs.replay.stream import StreamReader
+
+BODY_LIMIT = 65536
+"""Bytes kept of a response that is no event stream."""
+
+
+class Answer:
+    """The response to one request; `finished` resolves when it is over, whichever way."""
+
+    __slots__ = (
+        "_body",
+        "_splitter",
+        "_status",
+        "_streaming",
+        "dispatched",
+        "ended",
+        "expected",
+        "finished",
+        "heard",
+        "reader",
+    )
+
+    def __init__(self, expected_tokens: int, now: int) -> None:
+        self.expected = expected_tokens
+        self.reader = StreamReader()
+        self.dispatched = now
+        """The request's last byte was handed to the socket; until then the time it was begun (ns)."""
+        self.heard = now
+        """Last sign of life of the connection (ns)."""
+        self.ended = now
+        self.finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._splitter = EventSplitter()
+        self._status = 0
+        self._streaming = False
+        self._body = b""
+
+    def take_head(self, status: int, content_type: str) -> None:
+        """Take status and content type of the response."""
+        self._status = status
+        self._streaming = status == 200 and content_type.startswith("text/event-stream")
+
+    def take_body(self, data: bytes, now: int) -> None:
+        """Take a piece of the response's body that arrived at `now` (ns)."""
+        if self._streaming:
+            for payload in self._splitter.feed(data):
+                self.reader.feed(payload, now)
+        elif len(self._body) < BODY_LIMIT:
+            self._body += data
+
+    def complete(self, now: int) -> None:
+        """Judge a response that came to its end."""
+        if not self._streaming:
+            body = self._body.decode(errors="replace").strip()
+            cause = "error_body" if self._status == 200 else f"http_{self._status}"
+            self.reader.fail(cause, body or "(empty body)")
+        self._finish(now)
+
+    def break_off(self, error: str, detail: str, now: int) -> None:
+        """End an answer that will not come to its end."""
+        if not self.finished.done():
+            self.reader.fail(error, detail)
+            self._finish(now)
+
+    def _finish(self, now: int) -> None:
+        self.ended = now
+        self.reader.settle(self.expected)
+        if not self.finished.done():
+            self.finished.set_result(None)

@@ -1,0 +1,163 @@
+"""Keep-alive HTTP/1.1 connections that carry one streamed answer at a time."""
+
+import asyncio
+import time
+from typing import cast
+from urllib.parse import urlsplit
+
+import httptools
+
+from jobs.replay.answer import Answer
+
+
+class Connection:
+    """One user's way to one replica: a TCP connection, and the next one when the server closed it."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        if parts.scheme != "http" or not parts.hostname:
+            message = f"replica URL {url!r}: the load process speaks plain http://HOST:PORT"
+            raise ValueError(message)
+        self._host = parts.hostname
+        self._port = parts.port or 80
+        self._head = (
+            f"POST {parts.path.rstrip('/')}/v1/completions HTTP/1.1\r\nHost: {parts.netloc}\r\n"
+            "Content-Type: application/json\r\nContent-Length: "
+        )
+        self._link: _Link | None = None
+
+    @property
+    def answer(self) -> Answer | None:
+        """The answer in flight."""
+        return self._link.answer if self._link is not None else None
+
+    async def open(self) -> None:
+        """Connect if there is no connection.
+
+        Raises:
+            OSError: nobody listens, or no route.
+        """
+        if self._link is None or not self._link.usable:
+            loop = asyncio.get_running_loop()
+            _, self._link = await loop.create_connection(_Link, self._host, self._port)
+
+    def send(self, body: bytes, answer: Answer) -> None:
+        """Post `body` on the open connection; the response goes to `answer`."""
+        assert self._link is not None
+        self._link.send(f"{self._head}{len(body)}\r\n\r\n".encode() + body, answer)
+
+    def abort(self) -> None:
+        """Close at once, throwing away what is in flight."""
+        if self._link is not None:
+            self._link.abort()
+            self._link = None
+
+
+class _Link(asyncio.Protocol):
+    """One TCP connection."""
+
+    def __init__(self) -> None:
+        self.answer: Answer | None = None
+        self._transport: asyncio.Transport | None = None
+        self._parser: httptools.HttpResponseParser | None = None
+        self._content_type = ""
+        self._until_close = True
+        self._now = 0
+
+    @property
+    def usable(self) -> bool:
+        """Whether another request can be sent."""
+        return self._transport is not None and not self._transport.is_closing()
+
+    def send(self, request: bytes, answer: Answer) -> None:
+        """Write a request and give what comes back to `answer`."""
+        assert self._transport is not None
+        assert self.answer is None, "one answer at a time"
+        self.answer = answer
+        self._parser = httptools.HttpResponseParser(self)
+        self._transport.write(request)
+        if self._transport.get_write_buffer_size() == 0:
+            self._stamp_dispatch()
+
+    def abort(self) -> None:
+        """Close at once."""
+        self.answer = None
+        if self._transport is not None:
+            self._transport.abort()
+
+    # What the event loop calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
+        self._transport = cast("asyncio.Transport", transport)
+        # No buffer of ours: a write goes to the socket at once; `resume_writing` says when the rest has gone.
+        self._transport.set_write_buffer_limits(high=0)
+
+    def resume_writing(self) -> None:
+        """Note that a large request has left."""
+        self._stamp_dispatch()
+
+    def data_received(self, data: bytes) -> None:
+        """Stamp the arrival, then parse."""
+        self._now = time.monotonic_ns()
+        answer = self.answer
+        if answer is None or self._parser is None:
+            self.abort()  # bytes that nobody asked for: the connection cannot be trusted any more
+            return
+        answer.heard = self._now
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError as error:
+            self.abort()
+            answer.break_off("bad_http", str(error), self._now)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Judge the answer in flight, if there is one."""
+        answer, self.answer = self.answer, None
+        if answer is None:
+            return
+        now = time.monotonic_ns()
+        if exc is None and self._content_type and self._until_close:
+            answer.complete(now)  # a response without length ends with its connection
+            return
+        when = "after" if answer.reader.times else "before"
+        answer.break_off(
+            "cut", f"the connection was closed {when} the first token ({exc or 'end of file'})", now
+        )
+
+    # What the parser calls.
+
+    def on_message_begin(self) -> None:
+        """Forget the headers of the response before."""
+        self._content_type = ""
+        self._until_close = True
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keep the headers that matter."""
+        name = name.lower()
+        if name == b"content-type":
+            self._content_type = value.decode("latin-1").strip().lower()
+        elif name in (b"content-length", b"transfer-encoding"):
+            self._until_close = False
+
+    def on_headers_complete(self) -> None:
+        """Hand over the head."""
+        if self.answer is not None and self._parser is not None:
+            self.answer.take_head(self._parser.get_status_code(), self._content_type)
+
+    def on_body(self, body: bytes) -> None:
+        """Hand over a piece of the body."""
+        if self.answer is not None:
+            self.answer.take_body(body, self._now)
+
+    def on_message_complete(self) -> None:
+        """Free the connection for the next request, then finish the answer."""
+        answer, self.answer = self.answer, None
+        if self._parser is not None and not self._parser.should_keep_alive() and self._transport is not None:
+            self._transport.close()
+        if answer is not None:
+            answer.complete(self._now)
+
+    def _stamp_dispatch(self) -> None:
+        if self.answer is not None:
+            self.answer.dispatched = self.answer.heard = time.monotonic_ns()

@@ -1,0 +1,174 @@
+"""What the chunks of one streamed answer say: tokens and their times, usage, the end, or the failure.
+
+The rules for tokens:
+- A chunk carries a token when it has text: `text` of a completion; `content`, `reasoning`,
+  `reasoning_content` or tool calls of a chat delta. Empty text is a token that decodes to nothing, unless the
+  chunk opens the role or ends the answer.
+- Where chunks carry usage of their own (`continuous_usage_stats`), the count decides instead: a chunk whose
+  count did not grow carries no token, one whose count grew does, whatever its text.
+- Counts come from usage, never from counting chunks. Without usage on each chunk, the final count is spread
+  evenly over the token-carrying chunks.
+"""
+
+from array import array
+
+import msgspec
+
+ABORTED = ("abort", "error")
+"""Finish reasons with which an engine says that it gave up."""
+DETAIL_LENGTH = 500
+
+
+class _Details(msgspec.Struct):
+    cached_tokens: int | None = None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    prompt_tokens_details: _Details | None = None
+
+
+class _Delta(msgspec.Struct):
+    role: str | None = None
+    content: str | None = None
+    reasoning: str | None = None
+    reasoning_content: str | None = None
+    tool_calls: msgspec.Raw = msgspec.Raw()
+
+
+class _Choice(msgspec.Struct):
+    text: str | None = None
+    delta: _Delta | None = None
+    finish_reason: str | None = None
+
+
+class _Chunk(msgspec.Struct):
+    choices: list[_Choice] = []
+    usage: _Usage | None = None
+    error: msgspec.Raw = msgspec.Raw()
+    object: str | None = None
+
+
+_DECODER = msgspec.json.Decoder(_Chunk)
+_NOTHING = (b"", b"null", b"[]")
+
+
+class StreamReader:
+    """Reads one answer, payload by payload."""
+
+    __slots__ = (
+        "cached_tokens",
+        "completion_tokens",
+        "counts",
+        "done",
+        "error",
+        "error_detail",
+        "finish_reason",
+        "prompt_tokens",
+        "times",
+    )
+
+    def __init__(self) -> None:
+        self.times = array("q")
+        """Arrival of each token-carrying chunk, ns."""
+        self.counts = array("i")
+        """Tokens so far at each of them; zeros until `settle` where usage comes only at the end."""
+        self.prompt_tokens: int | None = None
+        self.cached_tokens: int | None = None
+        self.completion_tokens: int | None = None
+        self.finish_reason: str | None = None
+        self.done = False
+        self.error: str | None = None
+        self.error_detail = ""
+
+    def feed(self, payload: bytes, now: int) -> None:
+        """Take one event's payload that arrived at `now` (ns)."""
+        if payload == b"[DONE]":
+            self.done = True
+            return
+        try:
+            chunk = _DECODER.decode(payload)
+        except msgspec.DecodeError as problem:
+            self.fail("bad_json", f"{problem}: {_show(payload)}")
+            return
+        if chunk.object == "error" or bytes(chunk.error) not in _NOTHING:
+            self.fail("error_body", _show(payload))
+            return
+        choice = chunk.choices[0] if chunk.choices else None
+        if choice is not None and choice.finish_reason is not None:
+            self.finish_reason = choice.finish_reason
+            if choice.finish_reason in ABORTED:
+                self.fail("aborted", f"finish_reason {choice.finish_reason!r}")
+        usage = chunk.usage
+        if usage is not None:
+            self._take_usage(usage, choice, now)
+        elif choice is not None and _has_token(choice):
+            self.times.append(now)
+            self.counts.append(0)
+
+    def fail(self, error: str, detail: str) -> None:
+        """Keep the first failure."""
+        if self.error is None:
+            self.error = error
+            self.error_detail = detail[:DETAIL_LENGTH]
+
+    def settle(self, expected_tokens: int) -> None:
+        """Judge the stream at its end: it has to be whole and as long as it was pinned to be."""
+        self._spread()
+        missing = [
+            name
+            for name, there in (
+                ("finish_reason", self.finish_reason is not None),
+                ("usage", self.completion_tokens is not None),
+                ("[DONE]", self.done),
+            )
+            if not there
+        ]
+        if missing:
+            self.fail("cut", f"the stream ended without {' and '.join(missing)}")
+        elif not self.times:
+            self.fail("no_tokens", f"no chunk carried a token; usage says {self.completion_tokens}")
+        elif self.completion_tokens != expected_tokens:
+            word = "short" if (self.completion_tokens or 0) < expected_tokens else "long"
+            self.fail(word, f"{self.completion_tokens} tokens instead of the pinned {expected_tokens}")
+
+    def _take_usage(self, usage: _Usage, choice: _Choice | None, now: int) -> None:
+        self.prompt_tokens = usage.prompt_tokens
+        if usage.prompt_tokens_details is not None and usage.prompt_tokens_details.cached_tokens is not None:
+            self.cached_tokens = usage.prompt_tokens_details.cached_tokens
+        before = self.completion_tokens or 0
+        self.completion_tokens = usage.completion_tokens
+        if choice is None or usage.completion_tokens <= before:
+            return
+        # A first usage after chunks without any is a total, not this chunk's count: then the text decides.
+        if not self.counts or self.counts[-1] or _has_token(choice):
+            self.times.append(now)
+            self.counts.append(usage.completion_tokens)
+
+    def _spread(self) -> None:
+        """Bring the counts in line with the final usage."""
+        if not self.times or self.completion_tokens is None:
+            return
+        if min(self.counts) > 0:
+            self.counts[-1] = max(self.counts[-1], self.completion_tokens)
+            return
+        chunks = len(self.times)
+        for index in range(chunks):
+            self.counts[index] = self.completion_tokens * (index + 1) // chunks
+
+
+def _has_token(choice: _Choice) -> bool:
+    if choice.text is not None:
+        return bool(choice.text) or choice.finish_reason is None
+    delta = choice.delta
+    if delta is None:
+        return False
+    if delta.content or delta.reasoning or delta.reasoning_content or bytes(delta.tool_calls) not in _NOTHING:
+        return True
+    empty = delta.content is not None or delta.reasoning is not None or delta.reasoning_content is not None
+    return empty and delta.role is None and choice.finish_reason is None
+
+
+def _show(payload: bytes) -> str:
+    return payload[:DETAIL_LENGTH].decode(errors="replace")
