@@ -1,7 +1,7 @@
 """One block on its node: the runs of a segment one after another, each on a fresh engine.
 
-`BlockRunner` knows nothing of Ray: the orchestrator makes an actor of it, a test calls it in process. A failure
-is an outcome of its cell and never stops the runs after it.
+`BlockRunner` knows nothing of Ray: the orchestrator makes an actor of it, a test calls it in process. A
+failure is an outcome of its cell and never stops the runs after it.
 """
 
 import time

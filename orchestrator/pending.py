@@ -1,7 +1,7 @@
 """What is left to do: from a plan and the results so far to the segments of blocks that still have to run.
 
-A cell that has an outcome is never run again. What is left of an interrupted block becomes a new segment, opened
-and closed by baselines of its own at the levels it needs, because pairs never cross segments.
+A cell that has an outcome is never run again. What is left of an interrupted block becomes a new segment,
+opened and closed by baselines of its own at the levels it needs, because pairs never cross segments.
 """
 
 from collections.abc import Collection, Iterable, Sequence

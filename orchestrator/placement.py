@@ -96,8 +96,8 @@ def check_feasible(demands: Sequence[Demand], total: Sequence[Node], cluster: Cl
             or "none"
         )
         message = (
-            f"a block needs {demand.devices} {cluster.resource} and at least {demand.engine_cores} CPU on one "
-            f"node, and no node has them (nodes offer: {offers}). Choose a smaller layout, lower "
+            f"a block needs {demand.devices} {cluster.resource} and at least {demand.engine_cores} CPU on "
+            f"one node, and no node has them (nodes offer: {offers}). Choose a smaller layout, lower "
             "cluster.cpus_per_device, or connect to a larger cluster with cluster.address. Engines that span "
             "nodes are not supported yet."
         )
