@@ -47,5 +47,5 @@ def test_too_few_cores_for_the_load_process_means_shared_cores_not_never() -> No
 
 @pytest.mark.parametrize("wanted", [demand(16), demand(2, cores=64)])
 def test_impossible_demand_is_refused_with_what_the_nodes_offer(wanted: Demand) -> None:
-    with pytest.raises(PlacementError, match="no node has them .nodes offer: 8 GPU and 32 CPU"):
+    with pytest.raises(PlacementError, match=r"no node has them .nodes offer: 8 GPU and 32 CPU"):
         check_feasible([demand(2), wanted], [BIG, SMALL], CLUSTER)
