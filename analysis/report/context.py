@@ -1,0 +1,237 @@
+"""What the report's template is filled with: plain values, nothing formatted and nothing escaped yet."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import plotly.graph_objects as go
+from markupsafe import Markup
+
+from analysis.figures import k_figure, layout_figures, ratio_figure
+from analysis.fit import CONFIDENCE
+from analysis.frame import arm_labels, as_results, cells_frame
+from analysis.objectives import OBJECTIVES
+from analysis.rows import VerdictRow
+from analysis.summary import Summary
+from jobs.metric_names import METRICS
+from jobs.result import CLOSING, MEASURED, OPENING, TREATMENT, CellResult
+
+FACTS = ("engine", "version", "host", "devices", "workload", "order", "argv")
+"""Keys of a cell's identity worth a line in the provenance, where present."""
+CELL_METRICS = (
+    "throughput/total_tok_s",
+    "throughput/computed_tok_s",
+    "throughput/output_tok_s",
+    "user/speed_tok_s",
+    "latency/ttft_p95_ms",
+    "latency/e2el_p95_ms",
+    "spec/mal",
+    "spec/tokens_per_step",
+    "step/mean_ms",
+    "cache/hit_rate",
+    "kv/capacity_tokens",
+    "kv/usage_peak",
+    "engine/preemptions",
+    "window/occupancy",
+)
+"""Shown in the table of all cells."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One figure of the report."""
+
+    key: str
+    """Id of its element."""
+    title: str
+    note: str
+    """How to read it."""
+    body: Markup
+    """The figure's element and script."""
+
+
+def build_context(
+    directory: Path,
+    *,
+    plan: Mapping[str, Any],
+    results: Sequence[CellResult | Mapping[str, Any]],
+    summary: Summary,
+) -> dict[str, Any]:
+    """Return everything the template names; see `write_report`."""
+    cells = as_results(results)
+    labels = arm_labels(cells)
+    return {
+        "plan": plan,
+        "title": str(plan.get("sweep") or plan.get("name") or directory.name),
+        "summary": summary,
+        "objective": OBJECTIVES[summary.objective],
+        "objectives": OBJECTIVES,
+        "confidence": CONFIDENCE,
+        "arms": _arms(summary.rows),
+        "banners": _banners(summary),
+        "blocks": len({cell.block for cell in cells}),
+        "figures": _figures(summary, cells),
+        "failed_gates": [
+            (labels[cell.arm], cell, gate) for cell in cells for gate in cell.gates if not gate.passed
+        ],
+        "gates": _gate_counts(cells),
+        "troubles": [(labels[cell.arm], cell) for cell in cells if cell.outcome != MEASURED],
+        "refused": _refused(plan),
+        "differences": _differences(cells, labels),
+        "cells": [(labels[cell.arm], cell) for cell in sorted(cells, key=_cell_order)],
+        "cell_metrics": CELL_METRICS,
+        "metrics": METRICS,
+        "facts": _facts(cells),
+        "provenance": _provenance(directory),
+    }
+
+
+def _arms(rows: Iterable[VerdictRow]) -> list[list[VerdictRow]]:
+    arms: dict[str, list[VerdictRow]] = {}
+    for row in rows:
+        arms.setdefault(row.arm, []).append(row)
+    return list(arms.values())
+
+
+def _banners(summary: Summary) -> list[tuple[str, str]]:
+    found = []
+    if summary.emulated:
+        found.append(
+            ("EMULATED", "an emulated engine made these figures: they are a model's, not a machine's")
+        )
+    if summary.synthetic:
+        told = "acceptance was forced in some arms: their ratios are a ceiling, no drafter earned them"
+        found.append(("SYNTHETIC ACCEPTANCE", told))
+    if summary.oversubscribed:
+        told = "client and engine shared a core in some cells: measured, but they get no verdict"
+        found.append(("OVERSUBSCRIBED", told))
+    return found
+
+
+def _figures(summary: Summary, cells: Sequence[CellResult]) -> list[Figure]:
+    reading = (
+        "Bars are simultaneous 95 % intervals. The band on 1 is the crossover bracket, the ring its estimate."
+    )
+    wanted = [
+        (
+            f"ratio-{name}",
+            f"{OBJECTIVES[name].title.capitalize()} against concurrency",
+            reading,
+            ratio_figure(summary, name),
+        )
+        for name in dict.fromkeys((summary.objective, "user_speed", "output", "computed"))
+    ]
+    told = "How much of the gain is left as drafts get longer. Bars are simultaneous 95 % intervals."
+    wanted.append(("k", "Draft length against ratio", told, k_figure(summary)))
+    told = (
+        "Geometric mean over blocks of total throughput per device, baselines included; the best bar is 100."
+    )
+    wanted += [
+        (f"layout-{level}", f"Layout and drafter at C = {level}", told, figure)
+        for level, figure in layout_figures(cells_frame(cells))
+    ]
+    return [
+        Figure(key=key, title=title, note=note, body=_body(key, figure))
+        for key, title, note, figure in wanted
+        if figure is not None
+    ]
+
+
+def _body(key: str, figure: go.Figure) -> Markup:
+    html = figure.to_html(
+        full_html=False,
+        include_plotlyjs=False,
+        div_id=f"figure-{key}",
+        config={"displaylogo": False, "responsive": True},
+    )
+    return Markup(html)  # noqa: S704 - plotly escapes its JSON, and the labels in it were escaped when drawn
+
+
+def _gate_counts(cells: Iterable[CellResult]) -> list[tuple[str, int, int]]:
+    counts: dict[str, list[int]] = {}
+    for cell in cells:
+        for gate in cell.gates:
+            counts.setdefault(gate.name, [0, 0])[0 if gate.passed else 1] += 1
+    return [(name, passed, failed) for name, (passed, failed) in sorted(counts.items())]
+
+
+def _refused(plan: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    found = []
+    for entry in plan.get("refused", ()):
+        config = entry.get("arm", {}).get("config", {})
+        drafter, layout = config.get("drafter", {}), config.get("layout", {})
+        sizes = (
+            "-".join(f"{key}{layout[key]}" for key in ("tp", "dp", "pp") if layout.get(key, 1) > 1) or "tp1"
+        )
+        name = f"{sizes}/{drafter.get('method', '?')}-k{drafter.get('k', '?')}"
+        found.append((name, str(entry.get("rule", "")), str(entry.get("reason", ""))))
+    return found
+
+
+def _differences(
+    cells: Sequence[CellResult], labels: Mapping[str, str]
+) -> list[tuple[str, list[tuple[str, Any, Any]]]]:
+    """Return, an arm each, what its engine resolved differently from its baseline's, drafter included."""
+    baselines: dict[str, Mapping[str, Any]] = {}
+    for cell in cells:
+        resolved = cell.identity.get("resolved")
+        if cell.role in (OPENING, CLOSING) and isinstance(resolved, Mapping):
+            baselines.setdefault(_pair(cell), resolved)
+    found: dict[str, list[tuple[str, Any, Any]]] = {}
+    for cell in cells:
+        own, base = cell.identity.get("resolved"), baselines.get(_pair(cell))
+        if (
+            cell.role != TREATMENT
+            or labels[cell.arm] in found
+            or base is None
+            or not isinstance(own, Mapping)
+        ):
+            continue
+        keys = sorted(key for key in {*own, *base} if own.get(key) != base.get(key))
+        found[labels[cell.arm]] = [(key, base.get(key), own.get(key)) for key in keys]
+    return list(found.items())
+
+
+def _pair(cell: CellResult) -> str:
+    return str(cell.identity.get("pair_key") or cell.layout)
+
+
+def _cell_order(cell: CellResult) -> tuple[Any, ...]:
+    return (
+        cell.block,
+        cell.segment,
+        cell.layout,
+        cell.drafter,
+        cell.k,
+        cell.arm_label,
+        cell.concurrency,
+        cell.role,
+    )
+
+
+def _facts(cells: Iterable[CellResult]) -> list[tuple[str, list[Any]]]:
+    """Return the distinct values of the identity's facts: more than one where the sweep was not uniform."""
+    cells = list(cells)
+    found = []
+    for key in FACTS:
+        values: list[Any] = []
+        for cell in cells:
+            value = cell.identity.get(key)
+            if value is not None and value not in values:
+                values.append(value)
+        if values:
+            found.append((key, values[:20]))
+    return found
+
+
+def _provenance(directory: Path) -> list[tuple[str, Any]]:
+    path = directory / "provenance.json"
+    if not path.is_file():
+        return []
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        return [("provenance.json", f"is damaged: {error}")]
+    return sorted(content.items()) if isinstance(content, dict) else [("provenance.json", content)]
