@@ -41,8 +41,10 @@ def drafter_of(config: Mapping[str, Any]) -> Drafter:
     )
 
 
-def engine_config(config: Mapping[str, Any], *, version: str, model: Model) -> EngineConfig:
-    """Return the engine configuration of a point.
+def engine_config(
+    config: Mapping[str, Any], *, python: str | None, version: str, model: Model
+) -> EngineConfig:
+    """Return the engine configuration of a point, its engine's interpreter, version and model resolved.
 
     Raises:
         ValueError: a value out of its range; the message names the key.
@@ -54,7 +56,7 @@ def engine_config(config: Mapping[str, Any], *, version: str, model: Model) -> E
         model=model,
         drafter=drafter_of(config),
         layout=Layout(**config["layout"]),
-        python=engine["python"],
+        python=python,
         device=engine["device"],
         flags=engine["flags"],
         env=engine["env"],

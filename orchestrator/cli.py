@@ -45,6 +45,11 @@ COMMANDS = (
         name="ui", help="open MLflow on a sweep's store", example="specload ui results/SWEEP --port 5000"
     ),
     Command(
+        name="sync",
+        help="record in MLflow what a sweep measured while its store was away",
+        example="specload sync results/SWEEP",
+    ),
+    Command(
         name="doctor",
         help="what is on this machine, what is missing, how to get it",
         example="specload doctor",

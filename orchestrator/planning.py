@@ -1,10 +1,13 @@
 """Planning: from the collected points to the resolved, digested plan and the frozen workload."""
 
 import os
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+from engines.base import Site
 from engines.digest import canonical_json
 from engines.registry import engine_named
 from engines.spec import EngineConfig, Model
@@ -15,6 +18,7 @@ from orchestrator.blocks import schedule
 from orchestrator.errors import ConfigError
 from orchestrator.models import folder_digest, model_folder, resolve_model
 from orchestrator.plan import Cluster, Plan, Timeouts
+from orchestrator.secrecy import check_no_secrets
 from orchestrator.sweep import Point
 
 SHARED = ("name", "results", "seed", "exclude", "workload", "design", "cluster", "tracking", "timeouts")
@@ -42,6 +46,8 @@ def make_plan(points: Sequence[Point]) -> Planned:
         WorkloadError: the workload is missing, damaged, or fits no model.
     """
     shared = _shared(points)
+    for point in points:
+        check_no_secrets(point.config)
     kept, notes = left_out(points, shared["exclude"])
     entries = list(zip(kept, _configs(kept), strict=True))
     devices = {config.device for _, config in entries}
@@ -57,6 +63,7 @@ def make_plan(points: Sequence[Point]) -> Planned:
         refusals=lambda config: engine_named(config.engine).refusals(config),
         devices=cluster.slots,
     )
+    _check_settings([arm.config for arm in arms.allowed])
     bound = bind_workload(shared["workload"], [arm.config for arm in arms.allowed], seed=shared["seed"])
     design = shared["design"]
     _check_design(design)
@@ -96,9 +103,10 @@ def _configs(points: Sequence[Point]) -> list[EngineConfig]:
     configs = []
     for point in points:
         engine, model = point.config["engine"], point.config["model"]
-        known = (engine["name"], engine["python"])
+        python = _interpreter(engine["python"])
+        known = (engine["name"], python)
         if known not in versions:
-            versions[known] = engine_named(engine["name"]).version(engine["python"])
+            versions[known] = engine_named(engine["name"]).version(python)
         key = canonical_json(model)
         if key not in models:
             models[key] = resolve_model(model["name"], model["path"], model["max_context"])
@@ -109,11 +117,21 @@ def _configs(points: Sequence[Point]) -> list[EngineConfig]:
             )
             raise ConfigError(message)
         try:
-            config = engine_config(point.config, version=versions[known], model=models[key])
+            config = engine_config(point.config, python=python, version=versions[known], model=models[key])
         except ValueError as error:
             raise ConfigError(str(error)) from error
         configs.append(_with_draft_model(config))
     return configs
+
+
+def _interpreter(python: str | None) -> str | None:
+    """Return the path of an engine's interpreter made absolute: workers start in other folders.
+
+    Symbolic links stay: the one in a virtual environment is what makes it that environment.
+    """
+    if python is None or "/" not in python:
+        return python
+    return str(Path(python).expanduser().absolute())
 
 
 def _with_draft_model(config: EngineConfig) -> EngineConfig:
@@ -142,6 +160,19 @@ def _cluster(settings: Mapping[str, Any], device: str) -> Cluster:
         cpus_per_device=_CPUS_PER_DEVICE[device] if cpus is None else cpus,
         load_cpus=settings["load_cpus"],
     )
+
+
+def _check_settings(configs: Sequence[EngineConfig]) -> None:
+    """Have the adapters write every command line once: an unknown flag must not wait for an engine's start.
+
+    Raises:
+        EngineConfigError: names the setting.
+    """
+    with tempfile.TemporaryDirectory(prefix="specload-plan-") as folder:
+        for config in configs:
+            devices = tuple(str(index) for index in range(config.layout.devices))
+            site = Site(port=1, directory=Path(folder), devices=devices, cpus=(0,))
+            engine_named(config.engine).command(config, site)
 
 
 def _check_design(design: Mapping[str, Any]) -> None:

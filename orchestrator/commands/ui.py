@@ -8,6 +8,7 @@ from pathlib import Path
 
 from orchestrator.errors import ConfigError, TrackingError
 from orchestrator.saved import read_plan
+from orchestrator.tracking_store import SQLITE, store_uri
 
 SUMMARY = "Start the MLflow UI on the store of a sweep, at http://127.0.0.1:PORT."
 
@@ -31,33 +32,18 @@ def command(sweep: Path, port: int) -> list[str]:
         ConfigError: the sweep was not tracked, or its store is a server already.
         TrackingError: there is no store yet.
     """
-    uri = read_plan(sweep).tracking.get("uri") if (sweep / "plan.json").is_file() else None
-    if uri == "disabled":
-        message = f"{sweep} was run with tracking disabled; `specload report {sweep}` has its figures"
+    is_sweep = (sweep / "plan.json").is_file()
+    tracking = read_plan(sweep).tracking if is_sweep else {}
+    uri = store_uri(tracking, sweep.resolve().parent if is_sweep else sweep.resolve())
+    if uri is None:
+        message = f"{sweep} was run with tracking disabled; `specload sync {sweep} --uri URI` records it"
         raise ConfigError(message)
-    if uri is not None and uri.startswith(("http://", "https://")):
+    if uri.startswith(("http://", "https://")):
         message = f"{sweep} is recorded on an MLflow server: open {uri}"
         raise ConfigError(message)
-    store = ["--backend-store-uri", uri or _store(sweep)]
-    return [
-        sys.executable,
-        "-m",
-        "mlflow",
-        "server",
-        *store,
-        "--host",
-        "127.0.0.1",
-        "--port",
-        str(port),
-        "--workers",
-        "1",
-    ]
-
-
-def _store(sweep: Path) -> str:
-    root = sweep.parent if (sweep / "plan.json").is_file() else sweep
-    path = (root / "mlflow.db").resolve()
-    if not path.is_file():
-        message = f"there is no MLflow store at {path}; give the folder of a sweep, or run one first"
+    store = Path(uri.removeprefix(SQLITE))
+    if uri.startswith(SQLITE) and not store.is_file():
+        message = f"there is no MLflow store at {store}; give the folder of a sweep, or run one first"
         raise TrackingError(message)
-    return f"sqlite:///{path}"
+    place = ["--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
+    return [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", uri, *place]
