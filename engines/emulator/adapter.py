@@ -13,8 +13,9 @@ from engines.counters import Counters
 from engines.digest import canonical_json
 from engines.emulator import EMULATOR_VERSION
 from engines.emulator.info import DRAFTER_KEYS
-from engines.emulator.refusals import own_refusals
+from engines.emulator.refusals import EMULATOR_RULES
 from engines.emulator.settings import flags_of
+from engines.rules import common_refusals, refusals_by
 from engines.spec import EngineConfig
 
 _PACKAGES = Path(__file__).resolve().parents[2]
@@ -46,7 +47,7 @@ class EmulatorEngine:
 
     def refusals(self, config: EngineConfig) -> Sequence[Refusal]:
         """Return every rule that forbids `config`; empty when it may run."""
-        return own_refusals(config)
+        return (*common_refusals(config), *refusals_by(EMULATOR_RULES, config))
 
     def command(self, config: EngineConfig, site: Site) -> Command:
         """Return the command line and environment that start `config` at `site`.

@@ -60,11 +60,6 @@ class LiveRank:
         self._streams: dict[Request, Stream] = {}
         self._wake = asyncio.Event()
 
-    @property
-    def score(self) -> int:
-        """How loaded it is, as vLLM's router weighs it: a queued request counts four times a running one."""
-        return 4 * len(self.scheduler.waiting) + len(self.scheduler.running)
-
     def submit(self, request: Request) -> Stream:
         """Queue a request and return its stream."""
         stream = self._streams[request] = Stream(request)

@@ -1,54 +1,64 @@
 """Rules that live with the emulator: what its model of hardware cannot express."""
 
-from collections.abc import Sequence
-
-from engines.base import Refusal
 from engines.emulator.models import ARCHITECTURES
-from engines.emulator.settings import flags_of
+from engines.emulator.settings import Flags, flags_of
 from engines.errors import EngineConfigError
+from engines.rules import Rule
 from engines.spec import EngineConfig
 
 
-def own_refusals(config: EngineConfig) -> Sequence[Refusal]:
-    """Return the emulator's own rules that forbid `config`; empty when it may run."""
+def _settings(config: EngineConfig) -> str | None:
     try:
-        flags = flags_of(config)
+        flags_of(config)
     except EngineConfigError as error:
-        return (Refusal(rule="emulator_settings", reason=error.message),)
-    model, layout, drafter = ARCHITECTURES[config.model.name], config.layout, config.drafter
-    found: list[Refusal] = []
+        return error.message
+    return None
 
-    def refuse(rule: str, reason: str) -> None:
-        found.append(Refusal(rule=rule, reason=reason))
 
-    if config.device != "emulated":
-        refuse(
-            "emulator_device", f"engine.device is {config.device!r}; the emulator's devices are 'emulated'"
-        )
-    if layout.pp > 1:
-        refuse(
-            "emulator_pp", f"layout.pp is {layout.pp}; the emulator has no pipeline parallelism: use tp or dp"
-        )
-    if model.heads % layout.tp or (model.kv_heads % layout.tp and layout.tp % model.kv_heads):
-        reason = (
-            f"layout.tp is {layout.tp}, but {model.name} has {model.heads} attention heads and "
-            f"{model.kv_heads} KV heads; choose a tp that divides them"
-        )
-        refuse("emulator_heads", reason)
-    if drafter.draft_tp not in (None, 1, layout.tp):
-        refuse(
-            "emulator_draft_tp",
-            f"drafter.draft_tp is {drafter.draft_tp}; choose 1 or the target's tp {layout.tp}",
-        )
-    if drafter.k + 1 > flags.max_num_batched_tokens:
-        reason = (
-            f"drafter.k is {drafter.k}: one request's step of {drafter.k + 1} positions exceeds "
-            f"max_num_batched_tokens {flags.max_num_batched_tokens}; raise that flag"
-        )
-        refuse("emulator_step_budget", reason)
-    if flags.cost == "table" and layout.tp > 1:
-        refuse(
-            "emulator_table_tp",
-            "cost: table was fitted on one GPU and has no tensor parallelism: use cost: roofline",
-        )
-    return tuple(found)
+def _device(config: EngineConfig) -> str | None:
+    if config.device == "emulated":
+        return None
+    return f"engine.device is {config.device!r}; the emulator's devices are 'emulated'"
+
+
+def _pipeline(config: EngineConfig) -> str | None:
+    if config.layout.pp == 1:
+        return None
+    return f"layout.pp is {config.layout.pp}; the emulator has no pipeline parallelism: use tp or dp"
+
+
+def _heads(config: EngineConfig) -> str | None:
+    model, tp = ARCHITECTURES.get(config.model.name), config.layout.tp
+    if model is None or (model.heads % tp == 0 and (model.kv_heads % tp == 0 or tp % model.kv_heads == 0)):
+        return None
+    return (
+        f"layout.tp is {tp}, but {model.name} has {model.heads} attention heads and {model.kv_heads} KV heads; "
+        "choose a tp that divides them"
+    )
+
+
+def _step_budget(config: EngineConfig) -> str | None:
+    budget = config.flags.get("max_num_batched_tokens", Flags().max_num_batched_tokens)
+    if not isinstance(budget, int) or config.drafter.k < budget:
+        return None
+    return (
+        f"drafter.k is {config.drafter.k}: one request's step of {config.drafter.k + 1} positions exceeds "
+        f"max_num_batched_tokens {budget}; raise that flag"
+    )
+
+
+def _table_layout(config: EngineConfig) -> str | None:
+    if config.flags.get("cost") != "table" or config.layout.tp == 1:
+        return None
+    return "cost: table was fitted on one GPU and has no tensor parallelism; use cost: roofline"
+
+
+EMULATOR_RULES: tuple[Rule, ...] = (
+    Rule(name="emulator_settings", check=_settings),
+    Rule(name="emulator_device", check=_device),
+    Rule(name="emulator_pp", check=_pipeline),
+    Rule(name="emulator_heads", check=_heads),
+    Rule(name="emulator_step_budget", check=_step_budget),
+    Rule(name="emulator_table_layout", check=_table_layout),
+)
+"""Checked beside the common rules of `engines/rules.py`."""

@@ -19,6 +19,7 @@ from engines.emulator.info import server_info
 from engines.emulator.live import LiveRank, Stream
 from engines.emulator.metrics import metrics_page
 from engines.emulator.request import Request
+from engines.emulator.router import least_loaded
 from engines.emulator.tokenizer import EmulatedTokenizer
 
 log = logging.getLogger(__name__)
@@ -154,10 +155,7 @@ class EmulatedServer:
                 message = f"{RANK_HEADER} is {pinned!r}; this engine has ranks 0 to {len(self.ranks) - 1}."
                 raise BadRequestError(message, parameter=RANK_HEADER)
             return self.ranks[int(pinned)]
-        # Least loaded, not where the prefix is; the starting point rotates so that ties spread.
-        offset = next(self._turn)
-        order = [self.ranks[(offset + index) % len(self.ranks)] for index in range(len(self.ranks))]
-        return min(order, key=lambda rank: rank.score)
+        return self.ranks[least_loaded(self._assembly.ranks, next(self._turn))]
 
     async def _stepping(self, _: web.Application) -> AsyncIterator[None]:
         tasks = [asyncio.create_task(rank.run()) for rank in self.ranks]
