@@ -1,0 +1,142 @@
+"""What an MLflow run shows of a sweep and of a cell: parameters, tags, metrics. Pure functions."""
+
+import math
+import re
+from collections.abc import Mapping
+from datetime import datetime
+
+from engines.digest import digest
+from jobs.result import MEASURED, CellResult
+from orchestrator.plan import Plan
+
+SWEEP_ID = "specload.sweep_id"
+CELL_ID = "specload.cell_id"
+KIND = "specload.kind"
+CONTENT = "specload.content"
+"""Tag with the digest of the recorded result: says whether a run still shows what the ledger has."""
+NOTE = "mlflow.note.content"
+PARENT = "mlflow.parentRunId"
+
+
+def sweep_params(plan: Plan) -> dict[str, str]:
+    """Return the parameters of a sweep's parent run."""
+    return {
+        "study": plan.name,
+        "workload": plan.workload.name,
+        "workload.digest": plan.workload.digest,
+        "blocks": str(len(plan.blocks)),
+        "arms": str(len(plan.arms)),
+        "seed": str(plan.seed),
+        "threshold": str(plan.threshold),
+    }
+
+
+def sweep_tags(plan: Plan) -> dict[str, str]:
+    """Return the tags of a sweep's parent run."""
+    note = "\n".join((*plan.notes, *plan.overrides))
+    return {SWEEP_ID: plan.sweep, KIND: "sweep", "specload.plan": plan.digest, NOTE: note}
+
+
+def cell_name(result: CellResult) -> str:
+    """Return the name of a cell's run: `tp1/ngram-k3 c16 block 0.0 opening`."""
+    place = f"block {result.block}.{result.segment}"
+    role = "" if result.role == "treatment" else f" {result.role}"
+    return f"{result.arm_label} c{result.concurrency} {place}{role}"
+
+
+def cell_params(plan: Plan, result: CellResult) -> dict[str, str]:
+    """Return the parameters of a cell's run.
+
+    They repeat the sweep's settings, because the UI's filters do not look at the parent, and name every swept
+    key.
+    """
+    params = {
+        "study": plan.name,
+        "workload": plan.workload.name,
+        "drafter.method": result.drafter,
+        "drafter.k": str(result.k),
+        "layout": result.layout,
+        "load.concurrency": str(result.concurrency),
+        "arm": result.arm_label,
+        "block": str(result.block),
+        "segment": str(result.segment),
+        "role": result.role,
+        "devices": str(result.devices),
+        "replicas": str(result.replicas),
+    }
+    config = next((arm.config for arm in plan.arms if arm.digest == result.arm), None)
+    if config is not None:
+        params |= {
+            "engine.name": config.engine,
+            "engine.version": config.version,
+            "engine.device": config.device,
+            "model": config.model.name,
+        }
+        if config.drafter.acceptance is not None:
+            params["drafter.acceptance.alpha"] = f"{config.drafter.acceptance.alpha:g}"
+    for key, value in result.factors.items():
+        params.setdefault(_name(key), str(value))
+    return params
+
+
+def cell_tags(plan: Plan, result: CellResult, parent: str) -> dict[str, str]:
+    """Return the tags of a cell's run."""
+    note = [result.reason or "", *(f"gate {g.name}: {g.message}" for g in result.gates if not g.passed)]
+    return {
+        PARENT: parent,
+        SWEEP_ID: plan.sweep,
+        KIND: "cell",
+        CELL_ID: result.cell,
+        CONTENT: content(result),
+        NOTE: "\n\n".join(filter(None, (*note, *result.caveats))),
+        "specload.arm": result.arm,
+        "specload.outcome": result.outcome,
+        "specload.cause": result.cause or "",
+        "specload.emulated": _flag(result.emulated),
+        "specload.synthetic": _flag(result.synthetic),
+        "specload.oversubscribed": _flag(result.oversubscribed),
+    }
+
+
+def cell_metrics(result: CellResult) -> dict[str, float]:
+    """Return the metrics of a cell's run: what is absent or not finite is left out, never made zero."""
+    metrics = finite(result.metrics)
+    metrics["cell/seconds"] = result.seconds
+    if result.start_seconds is not None:
+        metrics["engine/start_seconds"] = result.start_seconds
+    return metrics
+
+
+def finite(metrics: Mapping[str, float | None]) -> dict[str, float]:
+    """Return the metrics that are finite numbers, under names that MLflow allows."""
+    return {
+        _name(name): float(value)
+        for name, value in metrics.items()
+        if value is not None and math.isfinite(value)
+    }
+
+
+def content(result: CellResult) -> str:
+    """Return the digest of everything a run shows of a cell."""
+    data = result.to_dict()
+    data["metrics"] = {name: repr(value) for name, value in result.metrics.items()}  # JSON has no NaN
+    data["gates"] = repr(result.gates)
+    return digest(data)
+
+
+def status(result: CellResult) -> str:
+    """Return the status of a cell's run."""
+    return "FINISHED" if result.outcome == MEASURED else "FAILED"
+
+
+def started_ms(result: CellResult) -> int | None:
+    """Return when the cell started, in milliseconds since the epoch; None if it never did."""
+    return int(datetime.fromisoformat(result.started).timestamp() * 1000) if result.started else None
+
+
+def _name(text: str) -> str:
+    return re.sub(r"[^\w\-. :/]", "_", text, flags=re.ASCII)
+
+
+def _flag(value: bool) -> str:  # noqa: FBT001  one value, one meaning
+    return "true" if value else "false"

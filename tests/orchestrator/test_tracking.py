@@ -1,0 +1,323 @@
+"""The MLflow view, on real SQLite stores."""
+
+import logging
+import math
+import shutil
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy
+from alembic import command
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from mlflow.store.tracking.dbmodels.initial_models import Base
+
+from jobs.result import INVALID, CellResult, Gate
+from orchestrator import tracking
+from orchestrator.errors import TrackingError
+from orchestrator.plan import Plan
+from orchestrator.tracking import MlflowRecorder, NullRecorder, recorder_for
+from orchestrator.tracking_store import migrations_folder, open_store, store_uri
+
+
+@pytest.fixture(scope="session")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an empty store of the schema before the newest (`old.db`), and of the newest (`new.db`).
+
+    Migrations take seconds: every test works on a copy.
+    """
+    folder = tmp_path_factory.mktemp("stores")
+    open_store(f"sqlite:///{folder / 'new.db'}", ours=True)
+    script = ScriptDirectory(str(migrations_folder()))
+    newest = script.get_revision(script.get_current_head() or "")
+    assert newest is not None
+    engine = sqlalchemy.create_engine(f"sqlite:///{folder / 'old.db'}")
+    Base.metadata.create_all(engine)  # what MLflow's first migration starts from
+    engine.dispose()
+    config = Config()
+    config.set_main_option("script_location", str(migrations_folder()))
+    config.set_main_option("sqlalchemy.url", f"sqlite:///{folder / 'old.db'}")
+    command.upgrade(config, str(newest.down_revision))
+    return folder
+
+
+@pytest.fixture
+def results(stores: Path, tmp_path: Path) -> Path:
+    """A results folder with an empty store."""
+    root = tmp_path / "results"
+    root.mkdir()
+    shutil.copy(stores / "new.db", root / "mlflow.db")
+    return root
+
+
+@pytest.fixture
+def recorder(small_plan: Plan, results: Path) -> MlflowRecorder:
+    (results / small_plan.sweep).mkdir()
+    made = recorder_for(small_plan, results)
+    assert isinstance(made, MlflowRecorder)
+    made.open(small_plan, results / small_plan.sweep)
+    return made
+
+
+def cell(plan: Plan, name: str = "cell-1", **changes: Any) -> CellResult:
+    arm = plan.arms[1]
+    values = {
+        "cell": name,
+        "arm": arm.digest,
+        "arm_label": arm.config.label,
+        "layout": "tp1",
+        "drafter": "ngram",
+        "k": 3,
+        "concurrency": 4,
+        "block": 0,
+        "segment": 0,
+        "role": "treatment",
+        "outcome": "measured",
+        "emulated": True,
+        "factors": {"drafter.k": "3", "engine.flags.block_size": "32"},
+        "metrics": {"spec/mal": 2.5, "kv/usage_peak": None, "latency/ttft_p50_ms": math.nan},
+        "started": "2026-01-02T03:04:05+00:00",
+        "seconds": 12.5,
+    }
+    return CellResult(**{**values, **changes})
+
+
+def runs(results: Path, plan: Plan, kind: str = "cell") -> list[Any]:
+    client = open_store(store_uri({}, results) or "", ours=True)
+    experiment = client.get_experiment_by_name(plan.name)
+    assert experiment is not None
+    return list(client.search_runs([experiment.experiment_id], f"tags.`specload.kind` = '{kind}'"))
+
+
+def test_a_cell_becomes_a_child_run_with_all_that_is_known(
+    recorder: MlflowRecorder, small_plan: Plan, results: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "cell"
+    folder.mkdir()
+    (folder / "result.json").write_text("{}")
+    (folder / "requests.parquet").write_bytes(b"rows")
+    recorder.record(cell(small_plan, log_tail="last words"), folder)
+    (parent,) = runs(results, small_plan, "sweep")
+    (run,) = runs(results, small_plan)
+    assert parent.info.run_name == small_plan.sweep
+    assert run.info.run_name == "tp1/ngram-k3 c4 block 0.0"
+    assert run.info.status == "FINISHED"
+    assert (run.info.end_time - run.info.start_time) == 12_500
+    assert run.data.tags["mlflow.parentRunId"] == parent.info.run_id
+    assert run.data.tags["specload.cell_id"] == "cell-1"
+    assert run.data.tags["specload.outcome"] == "measured"
+    assert run.data.tags["specload.emulated"] == "true"
+    # What is absent or not a number is no metric at all.
+    assert run.data.metrics == {"spec/mal": 2.5, "cell/seconds": 12.5}
+    params = run.data.params
+    assert params["drafter.method"] == "ngram"
+    assert params["drafter.k"] == "3"
+    assert params["layout"] == "tp1"
+    assert params["load.concurrency"] == "4"
+    assert params["engine.version"] == "1"
+    assert params["workload"] == "w"
+    assert params["engine.flags.block_size"] == "32"
+    artifacts = results / "mlartifacts" / "study" / run.info.run_id / "artifacts"
+    assert (artifacts / "requests.parquet").read_bytes() == b"rows"
+    assert (artifacts / "engine_log_tail.txt").read_text() == "last words"
+
+
+@pytest.mark.parametrize("outcome", [INVALID, "failed", "infeasible"])
+def test_what_was_not_measured_is_a_failed_run_with_its_reason(
+    recorder: MlflowRecorder, small_plan: Plan, results: Path, outcome: str
+) -> None:
+    gate = Gate(name="occupancy", passed=False, message="0.80 of 0.95")
+    recorder.record(
+        cell(small_plan, outcome=outcome, cause="occupancy", reason="too few", gates=(gate,), started=""),
+        None,
+    )
+    (run,) = runs(results, small_plan)
+    assert run.info.status == "FAILED"
+    assert run.data.tags["specload.cause"] == "occupancy"
+    assert "too few" in run.data.tags["mlflow.note.content"]
+    assert "gate occupancy: 0.80 of 0.95" in run.data.tags["mlflow.note.content"]
+
+
+def test_recording_twice_changes_nothing_and_a_new_result_replaces_the_old(
+    recorder: MlflowRecorder, small_plan: Plan, results: Path
+) -> None:
+    first = cell(small_plan, outcome="failed", cause="died")
+    recorder.record(first, None)
+    recorder.record(first, None)
+    again = recorder_for(small_plan, results)
+    again.open(small_plan, results / small_plan.sweep)
+    again.record(first, None)
+    (run,) = runs(results, small_plan)
+    assert run.data.tags["specload.outcome"] == "failed"
+    again.record(cell(small_plan), None)
+    (run,) = runs(results, small_plan)
+    assert run.data.tags["specload.outcome"] == "measured"
+    assert len(runs(results, small_plan, "sweep")) == 1
+
+
+def test_a_run_that_a_killed_driver_left_half_written_is_written_again(
+    recorder: MlflowRecorder, small_plan: Plan, results: Path
+) -> None:
+    recorder.record(cell(small_plan), None)
+    (run,) = runs(results, small_plan)
+    open_store(recorder.uri, ours=True).update_run(run.info.run_id, status="RUNNING")
+    again = recorder_for(small_plan, results)
+    again.open(small_plan, results / small_plan.sweep)
+    assert again.sync([(cell(small_plan), None)]) == 1
+    (new,) = runs(results, small_plan)
+    assert new.info.run_id != run.info.run_id
+    assert new.info.status == "FINISHED"
+
+
+def test_ratios_land_on_their_own_runs(recorder: MlflowRecorder, small_plan: Plan, results: Path) -> None:
+    recorder.record(cell(small_plan), None)
+    recorder.record(cell(small_plan, "cell-2", k=7), None)
+    recorder.ratios(
+        [("cell-1", {"ratio/total": 1.29, "ratio/user_speed": None}), ("unknown", {"ratio/total": 9.0})]
+    )
+    metrics = {run.data.tags["specload.cell_id"]: run.data.metrics for run in runs(results, small_plan)}
+    assert metrics["cell-1"]["ratio/total"] == 1.29
+    assert "ratio/user_speed" not in metrics["cell-1"]
+    assert "ratio/total" not in metrics["cell-2"]
+
+
+def test_closing_ends_the_parent_with_its_report(
+    recorder: MlflowRecorder, small_plan: Plan, results: Path
+) -> None:
+    sweep = results / small_plan.sweep
+    (sweep / "plan.json").write_text("{}")
+    (sweep / "report.html").write_text("<html>")
+    recorder.close(sweep / "report.html", "FINISHED")
+    (parent,) = runs(results, small_plan, "sweep")
+    assert parent.info.status == "FINISHED"
+    artifacts = results / "mlartifacts" / "study" / parent.info.run_id / "artifacts"
+    assert sorted(path.name for path in artifacts.iterdir()) == ["plan.json", "report.html"]
+    # The same sweep goes on in the same run.
+    again = recorder_for(small_plan, results)
+    again.open(small_plan, sweep)
+    (parent,) = runs(results, small_plan, "sweep")
+    assert parent.info.status == "RUNNING"
+
+
+def test_a_store_that_fails_mid_sweep_costs_one_warning_and_is_caught_up(
+    recorder: MlflowRecorder, small_plan: Plan, results: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    monkeypatch.setattr(tracking, "RETRY_SECONDS", 0.0)
+    cells = [cell(small_plan, f"cell-{index}") for index in range(3)]
+    store = results / "mlflow.db"
+    with closing(sqlite3.connect(store)) as connection, caplog.at_level(logging.WARNING):
+        connection.execute("ALTER TABLE runs RENAME TO gone")
+        for result in cells:
+            recorder.record(result, None)
+        recorder.ratios([("cell-0", {"ratio/total": 1.0})])
+        warnings = [record for record in caplog.records if record.name == tracking.__name__]
+        assert len(warnings) == 1
+        assert "the sweep goes on" in warnings[0].getMessage()
+        connection.execute("ALTER TABLE gone RENAME TO runs")
+    assert recorder.sync((result, None) for result in cells) == 3
+    assert len(runs(results, small_plan)) == 3
+    assert recorder.sync((result, None) for result in cells) == 0
+
+
+def test_a_store_that_failed_is_left_alone_for_a_while(
+    recorder: MlflowRecorder, small_plan: Plan, results: Path
+) -> None:
+    with closing(sqlite3.connect(results / "mlflow.db")) as connection:
+        connection.execute("ALTER TABLE runs RENAME TO gone")
+        recorder.record(cell(small_plan, "cell-1"), None)
+        connection.execute("ALTER TABLE gone RENAME TO runs")
+    recorder.record(cell(small_plan, "cell-2"), None)
+    assert runs(results, small_plan) == []
+
+
+def test_a_store_of_a_newer_schema_is_refused_by_name(small_plan: Plan, results: Path) -> None:
+    with closing(sqlite3.connect(results / "mlflow.db")) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = 'f00dfeedbeef'")
+        connection.commit()
+    with pytest.raises(TrackingError) as caught:
+        recorder_for(small_plan, results).open(small_plan, results / small_plan.sweep)
+    assert str(results / "mlflow.db") in str(caught.value)
+    assert "newer MLflow" in str(caught.value)
+    assert "f00dfeedbeef" in str(caught.value)
+    assert "pip install -U mlflow" in str(caught.value)
+
+
+def test_an_older_store_of_ours_is_upgraded_after_a_copy(
+    small_plan: Plan, stores: Path, tmp_path: Path
+) -> None:
+    shutil.copy(stores / "old.db", tmp_path / "mlflow.db")
+    recorder = recorder_for(small_plan, tmp_path)
+    recorder.open(small_plan, tmp_path / small_plan.sweep)
+    recorder.record(cell(small_plan), None)
+    assert len(runs(tmp_path, small_plan)) == 1
+    assert len(list(tmp_path.glob("mlflow.db.????????????"))) == 1
+
+
+def test_an_older_store_of_somebody_else_is_left_to_its_owner(
+    small_plan: Plan, stores: Path, tmp_path: Path
+) -> None:
+    shared = tmp_path / "shared.db"
+    shutil.copy(stores / "old.db", shared)
+    before = shared.read_bytes()
+    with pytest.raises(TrackingError, match="mlflow db upgrade sqlite:///"):
+        MlflowRecorder(f"sqlite:///{shared}").open(small_plan, tmp_path / "results" / small_plan.sweep)
+    assert shared.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("content", "words"), [(b"no database at all" * 100, "damaged"), (None, "not of MLflow")]
+)
+def test_a_foreign_file_is_refused(
+    small_plan: Plan, tmp_path: Path, content: bytes | None, words: str
+) -> None:
+    if content is None:
+        with closing(sqlite3.connect(tmp_path / "mlflow.db")) as connection:
+            connection.execute("CREATE TABLE mine (x)")
+    else:
+        (tmp_path / "mlflow.db").write_bytes(content)
+    with pytest.raises(TrackingError, match=words):
+        recorder_for(small_plan, tmp_path).open(small_plan, tmp_path / small_plan.sweep)
+
+
+def test_a_server_that_is_not_there_is_refused_by_name(
+    small_plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    with pytest.raises(TrackingError, match=r"http://127\.0\.0\.1:9 does not answer.*tracking=disabled"):
+        MlflowRecorder("http://127.0.0.1:9").open(small_plan, tmp_path / small_plan.sweep)
+
+
+def test_tracking_can_be_disabled(small_plan: Plan, tmp_path: Path) -> None:
+    plan = replace(small_plan, tracking={"uri": "disabled", "experiment": None})
+    recorder = recorder_for(plan, tmp_path)
+    assert isinstance(recorder, NullRecorder)
+    recorder.open(plan, tmp_path)
+    recorder.record(cell(plan), None)
+    assert recorder.sync([(cell(plan), None)]) == 0
+    recorder.ratios([])
+    recorder.close(None, "FINISHED")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_experiment_can_be_named(small_plan: Plan, results: Path) -> None:
+    plan = replace(small_plan, tracking={"uri": None, "experiment": "team study"})
+    recorder_for(plan, results).open(plan, results / plan.sweep)
+    client = open_store(store_uri({}, results) or "", ours=True)
+    assert client.get_experiment_by_name("team study") is not None
+
+
+def test_a_deleted_experiment_is_taken_up_again(
+    small_plan: Plan, recorder: MlflowRecorder, results: Path
+) -> None:
+    client = open_store(recorder.uri, ours=True)
+    experiment = client.get_experiment_by_name(small_plan.name)
+    assert experiment is not None
+    client.delete_experiment(experiment.experiment_id)
+    recorder_for(small_plan, results).open(small_plan, results / small_plan.sweep)
+    restored = client.get_experiment_by_name(small_plan.name)
+    assert restored is not None
+    assert restored.lifecycle_stage == "active"
