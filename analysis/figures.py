@@ -5,12 +5,13 @@ Names that come from the user are escaped: plotly reads markup in labels.
 
 import html
 import math
+import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import pandas as pd
 import plotly.graph_objects as go
 
-from analysis.objectives import OBJECTIVES
 from analysis.pairs import log_metric
 from analysis.rows import CrossoverRow, Ratio, VerdictRow
 from analysis.summary import Summary
@@ -18,6 +19,8 @@ from jobs.result import MEASURED
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6BB1", "#7F7F7F")
 """Okabe and Ito's colours, told apart with any colour vision; black and yellow would vanish on some pages."""
+NEUTRAL = "#8A94A0"
+NO_DRAFTER = "none"
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "star")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 _RATIO_TICKS = (0.1, 0.2, 0.25, 0.33, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 2.5, 3, 4, 6, 8, 12, 20)
@@ -25,16 +28,16 @@ _RATIO_TICKS = (0.1, 0.2, 0.25, 0.33, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5
 
 def ratio_figure(summary: Summary, objective: str) -> go.Figure | None:
     """Return an objective's ratio against concurrency, a line an arm, with intervals and crossovers."""
-    arms = _by_arm(row for row in summary.rows if getattr(row, objective) is not None)
+    arms = _by_arm(row for row in summary.rows if row.ratio(objective) is not None)
     if not arms:
         return None
     figure = go.Figure()
     values: list[float] = []
     crossings = {row.arm: row for row in summary.crossovers if row.objective == objective}
-    layouts = sorted({rows[0].layout for rows in arms})
+    layouts = [layout for layout, _ in Counter(rows[0].layout for rows in arms).most_common()]
     for index, rows in enumerate(arms):
         colour, dash = PALETTE[index % len(PALETTE)], DASHES[layouts.index(rows[0].layout) % len(DASHES)]
-        ratios: list[Ratio] = [getattr(row, objective) for row in rows]
+        ratios: list[Ratio] = [ratio for row in rows if (ratio := row.ratio(objective))]
         name = html.escape(rows[0].label)
         figure.add_trace(
             go.Scatter(
@@ -56,102 +59,89 @@ def ratio_figure(summary: Summary, objective: str) -> go.Figure | None:
         if rows[0].arm in crossings:
             _mark_crossover(figure, crossings[rows[0].arm], colour)
     levels = sorted({row.concurrency for rows in arms for row in rows})
-    figure.add_hline(y=1.0, line={"color": "#888888", "width": 1})
-    _style(
-        figure,
-        x="concurrency C (live conversations), log scale",
-        y=f"{OBJECTIVES[objective].title}, ratio to baseline",
-    )
+    figure.add_hline(y=1.0, line={"color": NEUTRAL, "width": 1})
+    _style(figure, x="concurrency C (live conversations), log scale", y="ratio to baseline")
     figure.update_xaxes(type="log", tickvals=levels, ticktext=[str(level) for level in levels])
-    _ratio_axis(figure, values)
+    floor = _ratio_axis(figure, values)
+    _mark_missing(figure, [row for row in summary.rows if row.ratio(objective) is None], floor)
     return figure
 
 
-def k_figure(summary: Summary, objective: str = "total") -> go.Figure | None:
-    """Return the ratio against draft length K, a line a concurrency and drafter family."""
-    rows = [row for row in summary.rows if getattr(row, objective) is not None]
-    if not rows:
-        return None
-    levels = sorted({row.concurrency for row in rows})
-    families = sorted({(row.layout, row.drafter, _rest(row)) for row in rows})
-    figure = go.Figure()
-    values: list[float] = []
-    for place, family in enumerate(families):
-        for index, level in enumerate(levels):
-            own = sorted(
-                (r for r in rows if (r.layout, r.drafter, _rest(r)) == family and r.concurrency == level),
-                key=lambda row: row.k,
-            )
-            if not own:
-                continue
-            ratios: list[Ratio] = [getattr(row, objective) for row in own]
-            name = html.escape(f"{family[0]}/{family[1]}{family[2]}, C={level}")
+def k_figures(summary: Summary, objective: str = "total") -> list[tuple[str, go.Figure]]:
+    """Return the ratio against draft length K, a line a concurrency, for drafters with two or more K."""
+    families: dict[str, list[VerdictRow]] = {}
+    for row in summary.rows:
+        if row.ratio(objective) is not None:
+            families.setdefault(_family(row), []).append(row)
+    found = []
+    for family, rows in sorted(families.items()):
+        if len({row.k for row in rows}) < 2:
+            continue
+        figure = go.Figure()
+        values: list[float] = []
+        for index, level in enumerate(sorted({row.concurrency for row in rows})):
+            own = sorted((row for row in rows if row.concurrency == level), key=lambda row: row.k)
+            ratios: list[Ratio] = [ratio for row in own if (ratio := row.ratio(objective))]
             figure.add_trace(
                 go.Scatter(
                     x=[row.k for row in own],
                     y=[ratio.value for ratio in ratios],
                     error_y=_error_bars(ratios),
+                    customdata=[
+                        [_interval(ratio), _mal(row)] for ratio, row in zip(ratios, own, strict=True)
+                    ],
                     mode="lines+markers",
-                    name=name,
-                    line={
-                        "color": PALETTE[index % len(PALETTE)],
-                        "dash": DASHES[place % len(DASHES)],
-                        "width": 2,
-                    },
-                    marker={"symbol": SYMBOLS[place % len(SYMBOLS)], "size": 9},
-                    hovertemplate="K=%{x}: %{y:.3f}<extra>" + name + "</extra>",
+                    name=f"C={level}",
+                    line={"color": PALETTE[index % len(PALETTE)], "width": 2},
+                    marker={"symbol": SYMBOLS[index % len(SYMBOLS)], "size": 9},
+                    hovertemplate=f"K=%{{x}}: %{{y:.3f}}%{{customdata[0]}}%{{customdata[1]}}<extra>C={level}</extra>",
                 )
             )
             values += [value for ratio in ratios for value in (ratio.value, ratio.lo, ratio.hi) if value]
-    figure.add_hline(y=1.0, line={"color": "#888888", "width": 1})
-    _style(
-        figure,
-        x="draft length K (proposed tokens a step)",
-        y=f"{OBJECTIVES[objective].title}, ratio to baseline",
-    )
-    figure.update_xaxes(tickvals=sorted({row.k for row in rows}))
-    _ratio_axis(figure, values)
-    return figure
+        figure.add_hline(y=1.0, line={"color": NEUTRAL, "width": 1})
+        _style(figure, x="draft length K (proposed tokens a step)", y="ratio to baseline")
+        figure.update_xaxes(tickvals=sorted({row.k for row in rows}))
+        _ratio_axis(figure, values)
+        found.append((family, figure))
+    return found
 
 
-def layout_figures(cells: pd.DataFrame) -> list[tuple[int, go.Figure]]:
-    """Return per concurrency the throughput per device by layout and drafter, indexed to the best (100)."""
+def layout_figure(cells: pd.DataFrame) -> go.Figure | None:
+    """Return the throughput per device by concurrency, layout and drafter, the best of a level as 100."""
     measured = cells[cells["outcome"] == MEASURED]
     if measured.empty:
-        return []
+        return None
     per_device = log_metric(measured, "total") - measured["devices"].astype(float).map(math.log)
     table = measured.assign(value=per_device, treatment=[_treatment(label) for label in measured["label"]])
-    table = table[table["value"].notna()]
-    drafters = sorted(set(table["treatment"]), key=lambda name: (name != "none", name))
-    layouts = sorted(set(table["layout"]))
-    found = []
-    for level, group in table.groupby("concurrency"):
-        means = group.groupby(["treatment", "layout"])["value"].mean()
-        best = float(means.max())
-        figure = go.Figure()
-        for index, drafter in enumerate(drafters):
-            present = [layout for layout in layouts if (drafter, layout) in means.index]
-            if not present:
-                continue
-            name = html.escape(drafter)
-            heights = [100.0 * math.exp(float(means[(drafter, layout)]) - best) for layout in present]
-            figure.add_trace(
-                go.Bar(
-                    x=[html.escape(layout) for layout in present],
-                    y=heights,
-                    name=name,
-                    marker={"color": PALETTE[index % len(PALETTE)]},
-                    text=[f"{height:.0f}" for height in heights],
-                    textposition="outside",
-                    cliponaxis=False,
-                    hovertemplate="%{x}: %{y:.1f}<extra>" + name + "</extra>",
-                )
+    means = table[table["value"].notna()].groupby(["concurrency", "treatment", "layout"])["value"].mean()
+    if means.empty:
+        return None
+    best = means.groupby(level="concurrency").max()
+    figure = go.Figure()
+    drafters = sorted(
+        set(means.index.get_level_values("treatment")), key=lambda name: (name != NO_DRAFTER, name)
+    )
+    for index, drafter in enumerate(drafters):
+        own = means.xs(drafter, level="treatment")
+        places = [(int(level), str(layout)) for level, layout in own.index]
+        heights = [100.0 * math.exp(own[place] - best[place[0]]) for place in places]
+        name = html.escape(drafter)
+        figure.add_trace(
+            go.Bar(
+                x=[[f"C={level}" for level, _ in places], [html.escape(layout) for _, layout in places]],
+                y=heights,
+                name=name,
+                marker={"color": NEUTRAL if drafter == NO_DRAFTER else PALETTE[index % len(PALETTE)]},
+                text=[f"{height:.0f}" for height in heights],
+                textposition="outside",
+                cliponaxis=False,
+                hovertemplate="%{x}: %{y:.1f}<extra>" + name + "</extra>",
             )
-        _style(figure, x="layout", y="total tok/s per device, best = 100")
-        figure.update_layout(barmode="group", title={"text": f"C = {level}", "font": {"size": 14}})
-        figure.update_yaxes(range=[0, 112])
-        found.append((int(str(level)), figure))
-    return found
+        )
+    _style(figure, x="concurrency and layout", y="total tok/s per device, best = 100")
+    figure.update_layout(barmode="group")
+    figure.update_yaxes(range=[0, 112])
+    return figure
 
 
 def _by_arm(rows: Iterable[VerdictRow]) -> list[list[VerdictRow]]:
@@ -206,7 +196,24 @@ def _mark_crossover(figure: go.Figure, row: CrossoverRow, colour: str) -> None:
         )
 
 
-def _ratio_axis(figure: go.Figure, values: Sequence[float]) -> None:
+def _mark_missing(figure: go.Figure, rows: Sequence[VerdictRow], floor: float) -> None:
+    """Put a cross on the floor of the figure where an arm has no ratio: a failure is a result, not a hole."""
+    if rows:
+        figure.add_trace(
+            go.Scatter(
+                x=[row.concurrency for row in rows],
+                y=[floor * 1.03] * len(rows),
+                mode="markers",
+                name="no valid pair",
+                marker={"symbol": "x", "size": 9, "color": NEUTRAL},
+                hovertext=[html.escape(f"{row.label}: {row.reason}") for row in rows],
+                hoverinfo="text",
+            )
+        )
+
+
+def _ratio_axis(figure: go.Figure, values: Sequence[float]) -> float:
+    """Scale the axis of ratios and return its lower end."""
     low, high = min([*values, 0.95]) / 1.06, max([*values, 1.05]) * 1.06
     low, high = max(low, 0.02), min(high, 50.0)  # an interval on one degree of freedom can span decades
     ticks = [tick for tick in _RATIO_TICKS if low <= tick <= high]
@@ -216,6 +223,7 @@ def _ratio_axis(figure: go.Figure, values: Sequence[float]) -> None:
         tickvals=ticks,
         ticktext=[f"{t:g}" for t in ticks],
     )
+    return low
 
 
 def _style(figure: go.Figure, *, x: str, y: str) -> None:
@@ -225,23 +233,26 @@ def _style(figure: go.Figure, *, x: str, y: str) -> None:
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
         font={"family": "system-ui, sans-serif", "size": 13, "color": "#333333"},
-        margin={"l": 64, "r": 16, "t": 28, "b": 52},
-        legend={"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0},
+        margin={"l": 64, "r": 16, "t": 12, "b": 52},
+        legend={"orientation": "h", "yanchor": "top", "y": -0.2, "x": 0},
         height=430,
         colorway=list(PALETTE),
     )
-    figure.update_xaxes(gridcolor="#dddddd", linecolor="#888888", zeroline=False)
-    figure.update_yaxes(gridcolor="#dddddd", linecolor="#888888", zeroline=False)
+    figure.update_xaxes(gridcolor="#dddddd", linecolor=NEUTRAL, zeroline=False)
+    figure.update_yaxes(gridcolor="#dddddd", linecolor=NEUTRAL, zeroline=False)
 
 
 def _interval(ratio: Ratio) -> str:
     return "" if ratio.lo is None or ratio.hi is None else f" [{ratio.lo:.3f}, {ratio.hi:.3f}]"
 
 
-def _rest(row: VerdictRow) -> str:
-    """Return what a label says beyond layout, method and K: forced acceptance, swept keys."""
-    known = f"{row.layout}/{row.drafter.replace('_', '-')}-k{row.k}"
-    return row.label.removeprefix(known)
+def _family(row: VerdictRow) -> str:
+    """Return the label without K: what a line over K holds fixed."""
+    return re.sub(r"-k\d+(?=$|[-\s\[])", "", row.label, count=1)
+
+
+def _mal(row: VerdictRow) -> str:
+    return "" if row.mal is None else f"<br>MAL {row.mal:.2f}"
 
 
 def _treatment(label: str) -> str:

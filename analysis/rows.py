@@ -72,6 +72,19 @@ class VerdictRow:
     oversubscribed: bool = False
     caveats: tuple[str, ...] = ()
 
+    def ratio(self, objective: str) -> Ratio | None:
+        """Return the ratio of an objective by its name in `analysis.objectives.OBJECTIVES`."""
+        return {
+            "total": self.total,
+            "computed": self.computed,
+            "output": self.output,
+            "user_speed": self.user_speed,
+            "fixed_total": self.fixed_total,
+            "ttft_p95": self.ttft_p95,
+            "tpot_p95": self.tpot_p95,
+            "e2el_p95": self.e2el_p95,
+        }[objective]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineRow:

@@ -9,7 +9,7 @@ from typing import Any
 import plotly.graph_objects as go
 from markupsafe import Markup
 
-from analysis.figures import k_figure, layout_figures, ratio_figure
+from analysis.figures import k_figures, layout_figure, ratio_figure
 from analysis.fit import CONFIDENCE
 from analysis.frame import arm_labels, as_results, cells_frame
 from analysis.objectives import OBJECTIVES
@@ -68,6 +68,7 @@ def build_context(
         "summary": summary,
         "objective": OBJECTIVES[summary.objective],
         "objectives": OBJECTIVES,
+        "compared": [name for name in OBJECTIVES if name != "fixed_total"],
         "confidence": CONFIDENCE,
         "arms": _arms(summary.rows),
         "banners": _banners(summary),
@@ -111,27 +112,16 @@ def _banners(summary: Summary) -> list[tuple[str, str]]:
 
 
 def _figures(summary: Summary, cells: Sequence[CellResult]) -> list[Figure]:
-    reading = (
-        "Bars are simultaneous 95 % intervals. The band on 1 is the crossover bracket, the ring its estimate."
-    )
-    wanted = [
-        (
-            f"ratio-{name}",
-            f"{OBJECTIVES[name].title.capitalize()} against concurrency",
-            reading,
-            ratio_figure(summary, name),
-        )
-        for name in dict.fromkeys((summary.objective, "user_speed", "output", "computed"))
-    ]
-    told = "How much of the gain is left as drafts get longer. Bars are simultaneous 95 % intervals."
-    wanted.append(("k", "Draft length against ratio", told, k_figure(summary)))
-    told = (
-        "Geometric mean over blocks of total throughput per device, baselines included; the best bar is 100."
-    )
-    wanted += [
-        (f"layout-{level}", f"Layout and drafter at C = {level}", told, figure)
-        for level, figure in layout_figures(cells_frame(cells))
-    ]
+    bars = "Bars are simultaneous 95 % intervals."
+    wanted: list[tuple[str, str, str, go.Figure | None]] = []
+    for name in dict.fromkeys((summary.objective, "user_speed", "output", "computed")):
+        title = f"{OBJECTIVES[name].title.capitalize()} against concurrency"
+        told = f"{bars} The band along 1 is the crossover bracket, the ring its estimate."
+        wanted.append((f"ratio-{name}", title, told, ratio_figure(summary, name)))
+    for index, (family, figure) in enumerate(k_figures(summary)):
+        wanted.append((f"k-{index}", f"Draft length against ratio: {family}", bars, figure))
+    told = "Geometric mean over blocks, baselines included; at each concurrency the best bar is 100."
+    wanted.append(("layout", "Layout and drafter", told, layout_figure(cells_frame(cells))))
     return [
         Figure(key=key, title=title, note=note, body=_body(key, figure))
         for key, title, note, figure in wanted
@@ -144,7 +134,7 @@ def _body(key: str, figure: go.Figure) -> Markup:
         full_html=False,
         include_plotlyjs=False,
         div_id=f"figure-{key}",
-        config={"displaylogo": False, "responsive": True},
+        config={"displayModeBar": False, "responsive": True},
     )
     return Markup(html)  # noqa: S704 - plotly escapes its JSON, and the labels in it were escaped when drawn
 
