@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
@@ -112,11 +112,12 @@ def _check_known(config: Mapping[Any, Any], schema: type, prefix: str = "") -> N
     fields = {field.name: field.type for field in dataclasses.fields(schema)}
     for key, value in config.items():
         if key not in fields:
-            message = f"there is no key {prefix}{key}; {prefix or 'the top level '}has {', '.join(fields)}"
+            where = prefix.rstrip(".") or "the top level"
+            message = f"there is no key {prefix}{key}; {where} has {', '.join(fields)}"
             raise ConfigError(message)
-        kind = fields[key]
-        if isinstance(kind, type) and dataclasses.is_dataclass(kind) and isinstance(value, Mapping):
-            _check_known(value, kind, f"{prefix}{key}.")
+        for kind in (fields[key], *get_args(fields[key])):  # the parts of an optional section, too
+            if isinstance(kind, type) and dataclasses.is_dataclass(kind) and isinstance(value, Mapping):
+                _check_known(value, kind, f"{prefix}{key}.")
 
 
 def _paragraph(error: BaseException) -> str:
