@@ -1,0 +1,44 @@
+"""Figures from the engine's counters: deltas between two snapshots, over all ranks and replicas."""
+
+from engines.counters import Counters
+
+
+def mean_acceptance_length(counters: Counters) -> float:
+    """Return MAL = 1 + accepted / drafts: tokens per verification step, the verifier's own included.
+
+    A baseline, which drafts nothing, has 1.
+    """
+    return 1.0 + counters.accepted_tokens / counters.drafts if counters.drafts else 1.0
+
+
+def acceptance_rate(counters: Counters) -> float | None:
+    """Return accepted / drafted tokens."""
+    return counters.accepted_tokens / counters.draft_tokens if counters.draft_tokens else None
+
+
+def acceptance_by_position(counters: Counters) -> dict[str, float | None]:
+    """Return the unconditional acceptance of each draft position: accepted at it / drafts."""
+    return {
+        f"spec/acceptance_pos_{position}": accepted / counters.drafts if counters.drafts else None
+        for position, accepted in enumerate(counters.accepted_per_position, start=1)
+    }
+
+
+def tokens_per_step(counters: Counters) -> float | None:
+    """Return tokens per decode step over all steps, drafted or not.
+
+    A request's first token comes from its prefill, so it is in neither part of the quotient.
+    """
+    if not counters.step_intervals:
+        return None
+    return (counters.generation_tokens - counters.first_tokens) / counters.step_intervals
+
+
+def step_ms(counters: Counters) -> float | None:
+    """Return the mean interval between a request's output steps."""
+    return counters.step_seconds / counters.step_intervals * 1e3 if counters.step_intervals else None
+
+
+def hit_rate(counters: Counters) -> float | None:
+    """Return cached / all prompt tokens."""
+    return counters.cached_prompt_tokens / counters.prompt_tokens if counters.prompt_tokens else None
