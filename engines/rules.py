@@ -1,0 +1,176 @@
+"""Rules with reasons: what is impossible, unfair or meaningless, known before anything is placed.
+
+A rule looks at one `EngineConfig` and returns a reason, or None when it has nothing against it. The rules of
+this module hold for every engine; an adapter has a table of its own beside it and checks both. A new rule is
+one function and one line in a table, with an accepted and a refused example in the tests.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engines.base import Refusal
+from engines.spec import EngineConfig
+
+Check = Callable[[EngineConfig], str | None]
+
+DRAFT_CHECKPOINT_METHODS = frozenset({"draft_model", "eagle", "eagle3", "medusa", "mlp_speculator", "dflash"})
+"""Methods whose drafter is a checkpoint of its own."""
+LONGEST_DRAFT = 64
+"""Above it a step verifies more positions than any published drafter proposes: taken for a slip of the keyboard."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One reason to refuse an arm."""
+
+    name: str
+    """Stable name, shown as the cause of an infeasible arm."""
+    check: Check
+
+
+def refusals_by(rules: Sequence[Rule], config: EngineConfig) -> tuple[Refusal, ...]:
+    """Return what `rules` have against `config`, in the order of the table."""
+    found = ((rule.name, rule.check(config)) for rule in rules)
+    return tuple(Refusal(rule=name, reason=reason) for name, reason in found if reason)
+
+
+def common_refusals(config: EngineConfig) -> tuple[Refusal, ...]:
+    """Return what the rules of every engine have against `config`."""
+    return refusals_by(COMMON_RULES, config)
+
+
+def model_facts(path: str | None) -> Mapping[str, Any] | None:
+    """Return the `config.json` of a model folder (its text part, for a multimodal model).
+
+    None when `path` is no folder on this machine (a hub name, an emulated model) or the file is not readable
+    JSON; whether a folder has to be there is a rule of its own.
+    """
+    if path is None:
+        return None
+    try:
+        facts = json.loads((Path(path) / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    if not isinstance(facts, Mapping):
+        return None
+    text = facts.get("text_config")
+    return text if isinstance(text, Mapping) else facts
+
+
+def _heads(config: EngineConfig) -> str | None:
+    tp = config.layout.tp
+    facts = model_facts(config.model.path) or {}
+    heads = facts.get("num_attention_heads")
+    if isinstance(heads, int) and heads % tp:
+        return f"{config.model.name} has {heads} attention heads, which tp={tp} does not divide; choose a divisor"
+    return None
+
+
+def _kv_heads(config: EngineConfig) -> str | None:
+    tp = config.layout.tp
+    facts = model_facts(config.model.path) or {}
+    heads = facts.get("num_key_value_heads")
+    # Fewer KV heads than ranks are replicated, so either number has to divide the other.
+    if isinstance(heads, int) and heads > 0 and heads % tp and tp % heads:
+        return (
+            f"{config.model.name} has {heads} key/value heads: tp={tp} neither divides them nor is a multiple "
+            "of them; choose another layout.tp"
+        )
+    return None
+
+
+def _layers(config: EngineConfig) -> str | None:
+    pp = config.layout.pp
+    facts = model_facts(config.model.path) or {}
+    layers = facts.get("num_hidden_layers")
+    if isinstance(layers, int) and pp > layers:
+        return (
+            f"{config.model.name} has {layers} layers, too few for pp={pp} stages; choose a smaller layout.pp"
+        )
+    return None
+
+
+def _context(config: EngineConfig) -> str | None:
+    facts = model_facts(config.model.path) or {}
+    longest = facts.get("max_position_embeddings")
+    if isinstance(longest, int) and config.model.max_context > longest:
+        return (
+            f"model.max_context is {config.model.max_context}, but {config.model.name} was made for {longest} "
+            f"positions; set model.max_context to at most {longest}"
+        )
+    return None
+
+
+def _draft_length(config: EngineConfig) -> str | None:
+    k = config.drafter.k
+    if k > LONGEST_DRAFT:
+        return f"drafter.k={k} proposes more than {LONGEST_DRAFT} tokens a step; choose a smaller drafter.k"
+    if k >= config.model.max_context:
+        return f"drafter.k={k} does not fit model.max_context={config.model.max_context}; choose a smaller drafter.k"
+    return None
+
+
+def _baseline_settings(config: EngineConfig) -> str | None:
+    drafter = config.drafter
+    if not drafter.is_none:
+        return None
+    given = [
+        name
+        for name, value in (
+            ("model", drafter.model),
+            ("draft_tp", drafter.draft_tp),
+            ("acceptance.alpha", drafter.acceptance),
+            ("options", drafter.options),
+        )
+        if value
+    ]
+    if given:
+        return f"the drafter 'none' drafts nothing, so drafter.{given[0]} means nothing there; remove it"
+    return None
+
+
+def _draft_tp(config: EngineConfig) -> str | None:
+    draft_tp, tp = config.drafter.draft_tp, config.layout.tp
+    if draft_tp is not None and draft_tp not in {1, tp}:
+        return f"drafter.draft_tp={draft_tp} is neither 1 nor layout.tp={tp}; choose one of the two"
+    return None
+
+
+def _same_vocabulary(config: EngineConfig) -> str | None:
+    drafter = config.drafter
+    if drafter.method != "draft_model" or drafter.options.get("use_heterogeneous_vocab"):
+        return None
+    target = (model_facts(config.model.path) or {}).get("vocab_size")
+    draft = (model_facts(drafter.model) or {}).get("vocab_size")
+    if isinstance(target, int) and isinstance(draft, int) and target != draft:
+        return (
+            f"the draft model {drafter.model} has a vocabulary of {draft} tokens and {config.model.name} one of "
+            f"{target}: its proposals would mean other tokens; choose a draft model with the target's tokenizer"
+        )
+    return None
+
+
+def _suffix_is_stateful(config: EngineConfig) -> str | None:
+    if config.drafter.method == "suffix" and not config.drafter.stateful:
+        return (
+            "the suffix drafter remembers earlier requests, so a cell would profit from the one before it; "
+            "set drafter.stateful=true (a fresh engine per cell)"
+        )
+    return None
+
+
+COMMON_RULES: tuple[Rule, ...] = (
+    Rule(name="heads_divisible_by_tp", check=_heads),
+    Rule(name="kv_heads_divisible_by_tp", check=_kv_heads),
+    Rule(name="layers_for_pp", check=_layers),
+    Rule(name="context_of_model", check=_context),
+    Rule(name="draft_length", check=_draft_length),
+    Rule(name="baseline_has_no_drafter_settings", check=_baseline_settings),
+    Rule(name="draft_tp", check=_draft_tp),
+    Rule(name="same_vocabulary", check=_same_vocabulary),
+    Rule(name="suffix_is_stateful", check=_suffix_is_stateful),
+)
+"""Rules of every engine."""

@@ -1,0 +1,75 @@
+"""vLLM behind the Engine contract: one adapter for GPUs and for the CPU build.
+
+Tested with vLLM 0.32 (CPU build); the parts are in the `vllm_*` modules beside this one.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from engines.base import Capabilities, Command, KVCapacity, Refusal, Server, Site
+from engines.counters import Counters
+from engines.rules import common_refusals, refusals_by
+from engines.spec import EngineConfig
+from engines.vllm_command import vllm_command
+from engines.vllm_http import post_reset, read_capacity, read_counters, read_server_info
+from engines.vllm_log import cause_of
+from engines.vllm_resolved import DRAFTER_KEYS, comparable
+from engines.vllm_rules import VLLM_RULES
+from engines.vllm_version import vllm_version
+
+
+class VllmEngine:
+    """One vLLM server."""
+
+    name = "vllm"
+    capabilities = Capabilities(
+        emulated=False,
+        cache_salt=True,
+        cache_reset=True,
+        # Exactly max_tokens come with ignore_eos alone; min_tokens is not needed.
+        request_options={"ignore_eos": True, "temperature": 0},
+    )
+
+    def version(self, python: str | None) -> str:
+        """Return vLLM's version in the environment of `python`.
+
+        Raises:
+            EngineEnvironmentError: no interpreter there, or no vLLM in its environment.
+        """
+        return vllm_version(python)
+
+    def refusals(self, config: EngineConfig) -> Sequence[Refusal]:
+        """Return every rule that forbids `config`: those of all engines first, then vLLM's own."""
+        return common_refusals(config) + refusals_by(VLLM_RULES, config)
+
+    def command(self, config: EngineConfig, site: Site) -> Command:
+        """Return the command line and environment that start `config` at `site`.
+
+        Raises:
+            EngineConfigError: a setting vLLM's adapter does not know.
+        """
+        return vllm_command(config, site)
+
+    def resolved(self, server: Server) -> Mapping[str, Any]:
+        """Return vLLM's resolved configuration and environment without ports, ids and times."""
+        return comparable(read_server_info(server.url))
+
+    def drafter_keys(self, config: EngineConfig) -> Sequence[str]:  # noqa: ARG002 - the same for every drafter
+        """Return prefixes of `resolved` keys that may differ in a pair because the drafter does."""
+        return DRAFTER_KEYS
+
+    def reset_cache(self, server: Server) -> bool:
+        """Empty the prefix cache; True when vLLM confirmed it."""
+        return post_reset(server.url)
+
+    def counters(self, server: Server) -> Counters:
+        """Return a snapshot of vLLM's counters, summed over its data-parallel ranks."""
+        return read_counters(server.url)
+
+    def capacity(self, server: Server) -> KVCapacity:
+        """Return the KV-cache capacity over all data-parallel ranks."""
+        return read_capacity(server.url)
+
+    def classify(self, log_tail: str, returncode: int | None) -> str:
+        """Return the cause word that the log of an ended engine shows."""
+        return cause_of(log_tail, returncode)
