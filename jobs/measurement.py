@@ -14,8 +14,10 @@ from engines.counters import Counters
 from jobs.measures import counted, timing, work
 from jobs.replay.data import ReplayData
 
-WINDOW_CAVEAT = 0.05
-"""Difference between window and whole-work throughput, as a share, from which the cell says so."""
+DRAIN_CAVEAT = 1 / 3
+"""Share of the replay after the steady window from which the cell says so."""
+QUEUE_CAVEAT = 0.1
+"""Queued requests as a share of C from which the cell says so: single arrivals always queue for a moment."""
 SINGLE_CHUNK_CAVEAT = 0.1
 """Share of single-chunk answers from which the cell says so."""
 
@@ -148,22 +150,19 @@ def _accounting(data: ReplayData, counters: Counters) -> dict[str, float | None]
 
 def _caveats(data: ReplayData, metrics: Mapping[str, float | None]) -> list[str]:
     found: list[str] = []
-    steady, fixed = metrics["throughput/total_tok_s"], metrics["fixed_work/total_tok_s"]
-    if steady is None:
+    drain = metrics["window/drain_share"] or 0.0
+    if metrics["throughput/total_tok_s"] is None:
         found.append(
             "no steady window: a user ran out of conversations before every user had finished its first "
             "one; only the whole work was measured"
         )
-    elif fixed and abs(steady / fixed - 1) > WINDOW_CAVEAT:
-        drain = metrics["window/drain_share"] or 0.0
-        found.append(
-            f"total throughput is {steady:.0f} tok/s in the steady window and {fixed:.0f} over the whole "
-            f"work (drain takes {drain:.0%} of it)"
-        )
+    elif drain > DRAIN_CAVEAT:
+        found.append(f"the last {drain:.0%} of the replay ran with fewer users: replay more conversations")
     if metrics["engine/preemptions"]:
         found.append(f"{metrics['engine/preemptions']:.0f} requests were preempted and recomputed")
-    if metrics["engine/waiting_peak"]:
-        found.append(f"up to {metrics['engine/waiting_peak']:.0f} requests queued in the engine")
+    waiting = metrics["engine/waiting_peak"] or 0.0
+    if waiting > QUEUE_CAVEAT * data.concurrency:
+        found.append(f"up to {waiting:.0f} requests queued in the engine")
     done = len(data.succeeded)
     single = metrics["requests/single_chunk"] or 0.0
     if done and single / done > SINGLE_CHUNK_CAVEAT:

@@ -100,4 +100,5 @@ def drain_share(summary: ReplaySummary) -> float | None:
     span = makespan(summary)
     if summary.window_end is None or span[1] <= span[0]:
         return None
-    return (span[1] - summary.window_end) / (span[1] - span[0])
+    # The last user learns that no work is left just after the last answer ended.
+    return max(0, span[1] - summary.window_end) / (span[1] - span[0])
