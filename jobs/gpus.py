@@ -1,0 +1,78 @@
+"""Readings of the GPUs that this process may use, through NVML."""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pynvml
+
+MIB = 2**20
+
+
+class GpuMeter:
+    """Reads the visible GPUs; `available` is False where there is no driver or no GPU."""
+
+    def __init__(self, visible: str | None = None) -> None:
+        """Open the GPUs named in `visible` (as CUDA_VISIBLE_DEVICES does, whose value is the default)."""
+        self._handles: list[Any] = []
+        self._open = False
+        names = os.environ.get("CUDA_VISIBLE_DEVICES") if visible is None else visible
+        try:
+            pynvml.nvmlInit()
+            self._open = True
+            self._handles = [_handle(name) for name in _names(names)]
+        except pynvml.NVMLError:
+            self.close()
+
+    @property
+    def available(self) -> bool:
+        """Whether there is anything to read."""
+        return bool(self._handles)
+
+    def read(self) -> dict[str, float | None]:
+        """Return sums over the GPUs, and their slowest clock; None what a GPU does not tell.
+
+        Energy (J) runs from the driver's load: only differences mean anything. Power is in W, memory in MiB.
+        """
+        return {
+            "gpu_energy_j": self._each(pynvml.nvmlDeviceGetTotalEnergyConsumption, sum, 1e-3),
+            "gpu_power_w": self._each(pynvml.nvmlDeviceGetPowerUsage, sum, 1e-3),
+            "gpu_memory_mib": self._each(_memory, sum, 1 / MIB),
+            "gpu_sm_clock_mhz": self._each(_clock, min, 1.0),
+        }
+
+    def close(self) -> None:
+        """Let NVML go."""
+        self._handles = []
+        if self._open:
+            self._open = False
+            pynvml.nvmlShutdown()
+
+    def _each(
+        self, read: Callable[[Any], float], combine: Callable[[list[float]], float], unit: float
+    ) -> float | None:
+        try:
+            values = [float(read(handle)) for handle in self._handles]
+        except pynvml.NVMLError:
+            return None
+        return combine(values) * unit if values else None
+
+
+def _names(visible: str | None) -> list[str]:
+    if visible is None:
+        return [str(index) for index in range(pynvml.nvmlDeviceGetCount())]
+    return [name.strip() for name in visible.split(",") if name.strip()]
+
+
+def _handle(name: str) -> Any:
+    if name.isdigit():
+        return pynvml.nvmlDeviceGetHandleByIndex(int(name))
+    return pynvml.nvmlDeviceGetHandleByUUID(name)
+
+
+def _memory(handle: Any) -> float:
+    return float(pynvml.nvmlDeviceGetMemoryInfo(handle).used)
+
+
+def _clock(handle: Any) -> float:
+    return float(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM))

@@ -1,0 +1,178 @@
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pynvml
+import pytest
+
+from engines.base import Engine, Server
+from engines.counters import Counters
+from engines.errors import EngineError
+from engines.spec import EngineConfig, Model
+from jobs.gpus import GpuMeter
+from jobs.telemetry import Sampler
+
+COUNTERS = Counters(
+    time=0.0,
+    prompt_tokens=0,
+    cached_prompt_tokens=0,
+    computed_prompt_tokens=0,
+    generation_tokens=7,
+    drafts=0,
+    draft_tokens=0,
+    accepted_tokens=0,
+    accepted_per_position=(),
+    preemptions=1,
+    prefix_queries=0,
+    prefix_hits=0,
+    step_intervals=0,
+    step_seconds=0.0,
+    first_tokens=0,
+    running=3,
+    waiting=2,
+    kv_usage=0.25,
+)
+
+
+class Source:
+    """Answers as the counters of an engine, and says when it was asked so often."""
+
+    def __init__(self, asked: int, fails: bool = False) -> None:
+        self.left = asked
+        self.fails = fails
+        self.done = threading.Event()
+
+    def counters(self, server: Server) -> Counters:
+        self.left -= 1
+        if self.left <= 0:
+            self.done.set()
+        if self.fails:
+            raise EngineError("gone")
+        return replace(COUNTERS, running=server.pid)
+
+
+def server(pid: int, device: str = "cpu") -> Server:
+    config = EngineConfig(engine="vllm", version="1", model=Model(name="m"), device=device)
+    return Server(url="http://127.0.0.1:1", config=config, pid=pid)
+
+
+def sampled(source: Source, *servers: Server) -> Sampler:
+    with Sampler(cast("Engine", source), servers, interval=0.01) as sampler:
+        assert source.done.wait(20)
+    return sampler
+
+
+def test_every_replica_has_a_row_at_every_sample() -> None:
+    before = time.monotonic_ns()
+    sampler = sampled(Source(6), server(11), server(12))
+    assert sampler.absent == ()
+    assert sampler.missed == 0
+    assert len(sampler.rows) >= 6
+    assert [row["replica"] for row in sampler.rows[:4]] == [0, 1, 0, 1]
+    assert [row["running"] for row in sampler.rows[:2]] == [11, 12]
+    first = sampler.rows[0]
+    assert (first["waiting"], first["kv_usage"], first["generation_tokens"], first["preemptions"]) == (
+        2,
+        0.25,
+        7,
+        1,
+    )
+    times = [row["time"] for row in sampler.rows]
+    assert times == sorted(times)
+    assert before <= times[0] <= times[-1] <= time.monotonic_ns()
+
+
+def test_it_samples_no_more_once_the_block_has_ended() -> None:
+    sampler = sampled(Source(2), server(1))
+    count = len(sampler.rows)
+    time.sleep(0.05)
+    assert len(sampler.rows) == count
+
+
+def test_the_hosts_first_share_is_unknown_and_later_ones_are_shares() -> None:
+    sampler = sampled(Source(30), server(1))
+    assert sampler.rows[0]["host_cpu"] is None
+    later = [row["host_cpu"] for row in sampler.rows[1:] if row["host_cpu"] is not None]
+    assert later
+    assert all(0.0 <= share <= 1.0 for share in later)
+    assert sampler.rows[0]["host_memory_gib"] > 0
+
+
+def test_an_engine_that_does_not_answer_leaves_no_row_and_is_named() -> None:
+    sampler = sampled(Source(3, fails=True), server(1))
+    assert sampler.rows == []
+    assert sampler.missed >= 3
+    assert sampler.absent == ("engine gauges",)
+
+
+@pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="this machine has a GPU")
+def test_gpu_telemetry_is_named_where_an_engine_on_gpus_has_none() -> None:
+    sampler = sampled(Source(1), server(1, device="gpu"))
+    assert sampler.absent == ("GPU telemetry (NVML)",)
+    assert sampler.rows[0]["gpu_power_w"] is None
+
+
+def by_uuid(uuid: str) -> int:
+    if not uuid.startswith("GPU-"):
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
+    return int(uuid[-1])
+
+
+def energy(handle: int) -> int:
+    if handle == 2:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+    return 1_000_000
+
+
+@pytest.fixture
+def nvml(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A driver with three GPUs, of which GPU 2 tells no energy; returns the openings and closings."""
+    calls: list[str] = []
+    functions: dict[str, Any] = {
+        "nvmlInit": lambda: calls.append("open"),
+        "nvmlShutdown": lambda: calls.append("close"),
+        "nvmlDeviceGetCount": lambda: 3,
+        "nvmlDeviceGetHandleByIndex": lambda index: index,
+        "nvmlDeviceGetHandleByUUID": by_uuid,
+        "nvmlDeviceGetTotalEnergyConsumption": energy,
+        "nvmlDeviceGetPowerUsage": lambda handle: 300_000 + handle,
+        "nvmlDeviceGetMemoryInfo": lambda handle: SimpleNamespace(used=(handle + 1) * 2**30),
+        "nvmlDeviceGetClockInfo": lambda handle, kind: 1980 - handle,
+    }
+    for name, function in functions.items():
+        monkeypatch.setattr(pynvml, name, function)
+    return calls
+
+
+def test_readings_are_summed_over_the_visible_gpus_in_plain_units(nvml: list[str]) -> None:
+    meter = GpuMeter("0, GPU-1")
+    assert meter.read() == {
+        "gpu_energy_j": 2000.0,
+        "gpu_power_w": pytest.approx(600.001),
+        "gpu_memory_mib": 3072.0,
+        "gpu_sm_clock_mhz": 1979.0,
+    }
+    meter.close()
+    meter.close()
+    assert nvml == ["open", "close"]
+
+
+def test_what_one_gpu_does_not_tell_is_absent_not_a_smaller_sum(nvml: list[str]) -> None:
+    readings = GpuMeter("1,2").read()
+    assert readings["gpu_energy_j"] is None
+    assert readings["gpu_memory_mib"] == 5 * 1024
+
+
+@pytest.mark.parametrize(("visible", "memory"), [(None, 6144.0), ("", None), ("1", 2048.0), ("MIG-0", None)])
+def test_the_visible_gpus_are_those_of_the_environment(
+    nvml: list[str], monkeypatch: pytest.MonkeyPatch, visible: str | None, memory: float | None
+) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    meter = GpuMeter()
+    assert meter.available is (memory is not None)
+    assert meter.read()["gpu_memory_mib"] == memory
