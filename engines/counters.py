@@ -95,9 +95,7 @@ _COUNTS = tuple(
 
 def _difference(name: str, after: float, before: float) -> float:
     if after < before:
-        message = (
-            f"counter {name} went down from {before:g} to {after:g}: the engine was restarted in between"
-        )
+        message = f"counter {name} fell from {before} to {after}: the engine was restarted in between"
         raise EngineError(message)
     return after - before
 
