@@ -88,13 +88,13 @@ def k_figures(summary: Summary, objective: str = "total") -> list[tuple[str, go.
                     y=[ratio.value for ratio in ratios],
                     error_y=_error_bars(ratios),
                     customdata=[
-                        [_interval(ratio), _mal(row)] for ratio, row in zip(ratios, own, strict=True)
+                        [_interval(ratio) + _mal(row)] for ratio, row in zip(ratios, own, strict=True)
                     ],
                     mode="lines+markers",
                     name=f"C={level}",
                     line={"color": PALETTE[index % len(PALETTE)], "width": 2},
                     marker={"symbol": SYMBOLS[index % len(SYMBOLS)], "size": 9},
-                    hovertemplate=f"K=%{{x}}: %{{y:.3f}}%{{customdata[0]}}%{{customdata[1]}}<extra>C={level}</extra>",
+                    hovertemplate=f"K=%{{x}}: %{{y:.3f}}%{{customdata[0]}}<extra>C={level}</extra>",
                 )
             )
             values += [value for ratio in ratios for value in (ratio.value, ratio.lo, ratio.hi) if value]

@@ -119,13 +119,13 @@ def _fit_pair(group: pd.DataFrame) -> _PairFit | None:
     group, stratum, treated = group[with_baseline], stratum[with_baseline], treated[with_baseline.to_numpy()]
     if group.empty:
         return None
-    arms = sorted(set(group["arm"][treated]))
+    names = group["arm"].to_numpy()
+    arms = sorted(set(names[treated]))
     strata = sorted(set(stratum))
     design = np.zeros((len(group), len(strata) + len(arms)))
     rows = np.arange(len(group))
     design[rows, [strata.index(name) for name in stratum]] = 1.0
-    for row in rows[treated]:
-        design[row, len(strata) + arms.index(group["arm"].iloc[row])] = 1.0
+    design[rows[treated], [len(strata) + arms.index(name) for name in names[treated]]] = 1.0
     y = group["y"].to_numpy(dtype=float)
     solution, _, rank, _ = np.linalg.lstsq(design, y)
     assert rank == design.shape[1], "every stratum has a baseline, so all effects are estimable"
@@ -134,7 +134,7 @@ def _fit_pair(group: pd.DataFrame) -> _PairFit | None:
         arms=arms,
         estimates=[float(value) for value in solution[len(strata) :]],
         factors=[float(value) for value in np.diag(covariance)],
-        pairs=[len(set(stratum[treated & (group["arm"] == arm).to_numpy()])) for arm in arms],
+        pairs=[len(set(stratum[treated & (names == arm)])) for arm in arms],
         correlation=_mean_correlation(covariance),
         df=len(group) - int(rank),
         residuals=y - design @ solution,

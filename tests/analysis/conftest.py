@@ -120,11 +120,16 @@ def sweep(
     return results
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_sweep() -> Callable[..., list[CellResult]]:
     return sweep
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_cell() -> Callable[..., CellResult]:
     return cell
+
+
+@pytest.fixture(scope="session")
+def true_arm() -> type[TrueArm]:
+    return TrueArm
