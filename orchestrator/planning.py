@@ -105,6 +105,9 @@ def _configs(points: Sequence[Point]) -> list[EngineConfig]:
         engine, model = point.config["engine"], point.config["model"]
         python = _interpreter(engine["python"])
         known = (engine["name"], python)
+        if engine["device"] not in _CPUS_PER_DEVICE:
+            message = f"engine.device is {engine['device']!r}; choose one of {', '.join(_CPUS_PER_DEVICE)}"
+            raise ConfigError(message)
         if known not in versions:
             versions[known] = engine_named(engine["name"]).version(python)
         key = canonical_json(model)
@@ -145,9 +148,6 @@ def _with_draft_model(config: EngineConfig) -> EngineConfig:
 
 def _cluster(settings: Mapping[str, Any], device: str) -> Cluster:
     """Return the cluster with what `null` stands for filled in for this kind of device."""
-    if device not in _CPUS_PER_DEVICE:
-        message = f"engine.device is {device!r}; choose one of {', '.join(sorted(_CPUS_PER_DEVICE))}"
-        raise ConfigError(message)
     resource = settings["resource"] or ("GPU" if device == "gpu" else _CUSTOM_RESOURCE)
     slots = settings["slots"]
     if slots is None and settings["address"] is None and resource != "GPU":

@@ -27,6 +27,8 @@ from orchestrator.schema import SpecloadSchema, register
 CONFIG_PATH = "pkg://conf"
 _FOLDERS = ("hydra.run.dir", "hydra.sweep.dir")
 _OPEN_MAPS = ("engine.flags.", "engine.env.", "drafter.options.")
+_PLACES = ("-cp", "--config-path", "-cn", "--config-name", "-cd", "--config-dir")
+_OPTIONS_WITH_VALUE = ("-c", "--cfg", "-p", "--package", "--experimental-rerun", *_PLACES)
 _NOISE = ("full_key:", "object_type=", "reference_type=", "Config search path", "provider=")
 """Lines of a Hydra message that say nothing to a user."""
 
@@ -72,13 +74,26 @@ def collect(arguments: Sequence[str], *, program: str = "specload sweep") -> tup
     with (
         tempfile.TemporaryDirectory(prefix="specload-hydra-") as folder,
         _hydra_environment(),
-        _argv([program, *arguments, *_output_folders(arguments, folder)]),
+        _argv([program, *_options_first(arguments), *_output_folders(arguments, folder)]),
     ):
         try:
             append()
         except (HydraException, OmegaConfBaseException) as error:
             raise ConfigError(_paragraph(error)) from error
     return tuple(points)
+
+
+def _options_first(arguments: Sequence[str]) -> list[str]:
+    """Return the words with Hydra's options before the overrides.
+
+    Hydra's parser gives up on an override that follows an option that followed an override (`a=1 -m b=2`).
+    """
+    options: list[str] = []
+    overrides: list[str] = []
+    for word in arguments:
+        is_value = bool(options) and options[-1] in _OPTIONS_WITH_VALUE
+        (options if word.startswith("-") or is_value else overrides).append(word)
+    return [*options, *overrides]
 
 
 def _output_folders(arguments: Sequence[str], folder: str) -> list[str]:

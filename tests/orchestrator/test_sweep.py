@@ -36,6 +36,12 @@ def test_a_grid_leftmost_slowest():
     assert [point.at("load.concurrency") for point in points[:2]] == [[1, 4], 16]
 
 
+def test_options_may_stand_anywhere(capsys):
+    assert len(collect(["drafter=eagle3", "-m", "drafter.k=1,3"])) == 2
+    assert collect(["drafter=eagle3", "--cfg", "job", "drafter.k=5"]) == ()
+    assert "k: 5" in capsys.readouterr().out
+
+
 def test_an_experiment_is_a_grid_and_the_command_line_overrides_an_axis():
     assert len(collect(["+experiment=k_sweep"])) == 5
     points = collect(["+experiment=k_sweep", "drafter.k=2,4", "design.blocks=6"])

@@ -1,0 +1,219 @@
+"""From words to a plan, with the real rules, tokenizer and workload; and what is refused on the way."""
+
+import json
+
+import pytest
+
+from jobs.errors import WorkloadError
+from jobs.workload.bind import digest_of
+from orchestrator.binding import rebind
+from orchestrator.errors import ConfigError
+from orchestrator.models import folder_digest, resolve_model
+from orchestrator.plan import Plan
+from orchestrator.planning import make_plan
+from orchestrator.saved import read_plan
+from orchestrator.sweep import collect
+
+
+@pytest.fixture
+def chat(tmp_path):
+    """Six conversations of two turns."""
+    path = tmp_path / "chat.jsonl"
+    lines = []
+    for index in range(6):
+        messages = [
+            {"role": "user", "content": f"How do I restart service number {index} after an upgrade?"},
+            {
+                "role": "assistant",
+                "content": f"Run the restart script of service {index}, then read its log.",
+            },
+            {"role": "user", "content": "And how do I know that it worked?"},
+            {
+                "role": "assistant",
+                "content": "The health page answers, and the log has no error in its last lines.",
+            },
+        ]
+        lines.append(json.dumps({"id": f"c{index}", "messages": messages}))
+    path.write_text("\n".join(lines))
+    return path
+
+
+@pytest.fixture
+def plan_of(chat):
+    def plan_words(*words):
+        return make_plan(
+            collect(
+                [
+                    "workload=chat_jsonl",
+                    "workload.name=chat",
+                    f"workload.paths=['{chat}']",
+                    "name=study",
+                    *words,
+                ]
+            )
+        )
+
+    return plan_words
+
+
+def test_a_whole_plan(plan_of):
+    planned = plan_of("-m", "drafter=none,eagle3", "drafter.k=3,7", "load.concurrency=4,1", "design.blocks=2")
+    plan = planned.plan
+    assert [arm.label for arm in plan.arms] == ["tp1/none", "tp1/eagle3-k3", "tp1/eagle3-k7"]
+    assert [[level.concurrency for level in arm.levels] for arm in plan.arms] == [[1, 4]] * 3
+    assert [len(block.runs) for block in plan.blocks] == [4, 4]
+    assert plan.workload.digest == digest_of(planned.workload)
+    assert (plan.workload.conversations, plan.workload.turns) == (6, 12)
+    assert plan.cluster.resource == "engine_slot"
+    assert plan.arms[0].config.version.startswith("emulated")
+    assert "drafter.k=3,7" in plan.overrides
+    assert plan.sweep == f"study-{plan.digest[:10]}"
+
+
+def test_the_same_words_give_the_same_plan(plan_of):
+    words = ("-m", "drafter=eagle3", "drafter.k=3,7")
+    assert plan_of(*words).plan.digest == plan_of(*words).plan.digest
+    assert plan_of(*words).plan.digest != plan_of(*words, "seed=1").plan.digest
+
+
+def test_a_saved_plan_alone_is_the_sweep(plan_of, tmp_path):
+    planned = plan_of("-m", "drafter=eagle3", "drafter.k=3,7", "drafter.acceptance.alpha=0.7")
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(planned.plan.to_dict()))
+    again = read_plan(path)
+    assert again == planned.plan
+    assert rebind(again) == planned.workload
+
+
+def test_a_plan_whose_workload_changed(plan_of, chat):
+    plan = plan_of("drafter=eagle3").plan
+    chat.write_text(chat.read_text().replace("restart", "stop"))
+    with pytest.raises(ConfigError, match="its files or the model's tokenizer changed"):
+        rebind(plan)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "cannot be read"),
+        ("{", "cannot be used"),
+        ("[]", "is no plan"),
+        ('{"schema": 99}', "schema 99; this version reads 1"),
+        ('{"schema": 1}', "is no plan of this version"),
+    ],
+)
+def test_plans_that_are_none(tmp_path, content, message):
+    path = tmp_path / "plan.json"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(ConfigError, match=message):
+        read_plan(path)
+
+
+def test_a_plan_changed_by_hand(plan_of, tmp_path):
+    data = plan_of("drafter=eagle3").plan.to_dict()
+    data["seed"] = 5
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(data))
+    with pytest.raises(ConfigError, match="changed by hand"):
+        read_plan(path)
+    assert isinstance(Plan.from_dict({key: value for key, value in data.items() if key != "digest"}), Plan)
+
+
+def test_epochs_are_said(plan_of):
+    notes = plan_of("drafter=eagle3", "load.concurrency=[1,16]").plan.notes
+    assert any(
+        "the workload has 6" in note and "C=16: 11 times" in note and "C=1:" not in note for note in notes
+    )
+
+
+def test_exclude_is_said_and_cut(plan_of):
+    plan = plan_of(
+        "-m", "drafter=eagle3,mtp", "drafter.k=3,7", "exclude=[{drafter.method: mtp, drafter.k: 7}]"
+    ).plan
+    assert [arm.label for arm in plan.arms] == ["tp1/none", "tp1/eagle3-k3", "tp1/eagle3-k7", "tp1/mtp-k3"]
+    assert "exclude drafter.method=mtp, drafter.k=7 leaves out 1 point" in plan.notes
+
+
+@pytest.mark.parametrize("axis", ["seed=0,1", "name=a,b", "design.blocks=1,2", "workload.limit=2,4"])
+def test_what_cannot_be_an_axis(plan_of, axis):
+    with pytest.raises(ConfigError, match=axis.partition("=")[0].partition(".")[0]):
+        plan_of("-m", "drafter=eagle3", axis)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["+engine.flags.nope=1"], "nope"),
+        (["engine.flags.gpu=nope"], "nope"),
+        (["model.name=nope"], "nope"),
+        (["drafter.method=nope"], "nope"),
+        (["drafter.k=-1"], "drafter.k"),
+        (["layout.tp=0"], "layout.tp"),
+        (["drafter.acceptance.alpha=1.5"], "acceptance.alpha"),
+        (["load.concurrency=0"], "load.concurrency"),
+        (["design.blocks=0"], "design.blocks"),
+        (["engine.device=abacus"], "engine.device"),
+        (["engine.name=nope"], "engine.name"),
+        (["layout=tp4", "cluster.slots=2"], "needs 4 devices and this machine offers 2"),
+        (["+engine.env.HF_TOKEN=hunter2"], "engine.env.HF_TOKEN looks like a secret"),
+        (["tracking.uri=postgresql://u:hunter2@h/db"], "tracking.uri holds a password"),
+    ],
+)
+def test_bad_values_name_their_key(plan_of, words, message):
+    with pytest.raises(ValueError, match=message.replace(".", r"\.")) as caught:
+        plan_of("drafter=eagle3", *words)
+    assert "hunter2" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_harmless_names_are_no_secrets(plan_of):
+    assert plan_of("drafter=eagle3", "+engine.env.MAX_TOKENS=1").plan.arms[0].config.env == {
+        "MAX_TOKENS": "1"
+    }
+
+
+def test_a_missing_workload_file(plan_of, chat):
+    chat.unlink()
+    with pytest.raises(WorkloadError, match=r"chat\.jsonl"):
+        plan_of("drafter=eagle3")
+
+
+def test_conversations_longer_than_the_context(plan_of):
+    with pytest.raises(WorkloadError, match="8"):
+        plan_of("drafter=eagle3", "model.max_context=8")
+
+
+def test_a_model_folder_without_a_config(tmp_path):
+    with pytest.raises(ConfigError, match="no such folder"):
+        resolve_model("m", str(tmp_path / "absent"), 100)
+    folder = tmp_path / "model"
+    folder.mkdir()
+    with pytest.raises(ConfigError, match=r"has no config\.json"):
+        resolve_model("m", str(folder), 100)
+    (folder / "config.json").write_text("{}")
+    model = resolve_model("m", str(folder), 100)
+    assert model.path == str(folder)
+    assert model.digest == folder_digest(folder)
+
+
+def test_folder_digests_tell_weights_apart(tmp_path):
+    for name, weights in (("a", b"1" * 2000), ("b", b"1" * 2000), ("c", b"1" * 1999 + b"2")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text("{}")
+        (tmp_path / name / "model.safetensors").write_bytes(weights)
+    first, same, other = (folder_digest(tmp_path / name) for name in "abc")
+    assert first == same != other
+    (tmp_path / "a" / ".cache").write_text("a download's leftovers")
+    assert folder_digest(tmp_path / "a") == first
+
+
+def test_big_files_count_with_their_edges(tmp_path):
+    path = tmp_path / "model.safetensors"
+    with path.open("wb") as stream:
+        stream.truncate(20 * 2**20)  # sparse
+    before = folder_digest(tmp_path)
+    with path.open("r+b") as stream:
+        stream.seek(-1, 2)
+        stream.write(b"1")
+    assert folder_digest(tmp_path) != before
