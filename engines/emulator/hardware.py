@@ -29,6 +29,8 @@ class Gpu:
     within 10 %."""
     compute_efficiency: float = 0.72
     """Share of the peak compute that matrix products reach."""
+    link_efficiency: float = 0.75
+    """Share of the link bandwidth that a large all-reduce reaches. An assumption."""
 
 
 def _gpu(name: str, *, gigabytes: float, gb_s: float, tflops: float, link_gb_s: float, link_us: float) -> Gpu:

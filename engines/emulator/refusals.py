@@ -32,8 +32,8 @@ def _heads(config: EngineConfig) -> str | None:
     if model is None or (model.heads % tp == 0 and (model.kv_heads % tp == 0 or tp % model.kv_heads == 0)):
         return None
     return (
-        f"layout.tp is {tp}, but {model.name} has {model.heads} attention heads and {model.kv_heads} KV heads; "
-        "choose a tp that divides them"
+        f"layout.tp is {tp}, which does not divide the {model.heads} attention heads and {model.kv_heads} "
+        f"KV heads of {model.name}"
     )
 
 

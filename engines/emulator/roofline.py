@@ -86,5 +86,5 @@ class Roofline:
             return 0.0
         # Ring all-reduce: every device sends and receives 2 (tp - 1) / tp of the message; two a layer.
         message = tokens * hidden * BYTES
-        transfer = 2.0 * (tp - 1) / tp * message / self.gpu.link_bandwidth
+        transfer = 2.0 * (tp - 1) / tp * message / (self.gpu.link_bandwidth * self.gpu.link_efficiency)
         return 2 * layers * (self.gpu.link_latency + transfer)

@@ -19,7 +19,7 @@ from engines.emulator.info import server_info
 from engines.emulator.live import LiveRank, Stream
 from engines.emulator.metrics import metrics_page
 from engines.emulator.request import Request
-from engines.emulator.router import least_loaded
+from engines.emulator.router import REFRESH_SECONDS, Router
 from engines.emulator.tokenizer import EmulatedTokenizer
 
 log = logging.getLogger(__name__)
@@ -36,12 +36,12 @@ class EmulatedServer:
         self._model = assembly.config.model.name
         self._tokenizer = EmulatedTokenizer()
         self._ids = itertools.count()
-        self._turn = itertools.count()
         flags = assembly.flags
         self.ranks = [
             LiveRank(scheduler, time_scale=flags.time_scale, fail=flags.fail, crash=_die)
             for scheduler in assembly.ranks
         ]
+        self._router = Router(assembly.ranks, refresh_seconds=REFRESH_SECONDS * flags.time_scale)
         self._metrics = metrics_page(assembly, self.ranks)
         self._healthy = flags.fail is None or flags.fail.at != "hang_start"
 
@@ -124,7 +124,7 @@ class EmulatedServer:
             max_context=config.model.max_context,
             tokenizer=self._tokenizer,
         )
-        rank = self._route(http)
+        rank = self._route(http, arrived)
         number = next(self._ids)
         # Unseeded requests get numbers of their own: their draws differ, and repeat in the same order of
         # arrival.
@@ -148,14 +148,14 @@ class EmulatedServer:
         finally:
             rank.close(stream)
 
-    def _route(self, http: web.Request) -> LiveRank:
+    def _route(self, http: web.Request, arrived: float) -> LiveRank:
         pinned = http.headers.get(RANK_HEADER)
         if pinned is not None:
             if not pinned.isdigit() or int(pinned) >= len(self.ranks):
                 message = f"{RANK_HEADER} is {pinned!r}; this engine has ranks 0 to {len(self.ranks) - 1}."
                 raise BadRequestError(message, parameter=RANK_HEADER)
             return self.ranks[int(pinned)]
-        return self.ranks[least_loaded(self._assembly.ranks, next(self._turn))]
+        return self.ranks[self._router.pick(arrived)]
 
     async def _stepping(self, _: web.Application) -> AsyncIterator[None]:
         tasks = [asyncio.create_task(rank.run()) for rank in self.ranks]

@@ -1,6 +1,6 @@
 """A closed loop of users on emulated ranks in virtual time: minutes in a second, exactly repeatable.
 
-It answers what the emulator will show before anything is started, and lets a test look at the scheduler alone.
+It tells what the emulator will show before anything is started, and lets a test look at the scheduler alone.
 """
 
 import heapq
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from engines.emulator.draws import combine
 from engines.emulator.request import Request
-from engines.emulator.router import least_loaded
+from engines.emulator.router import Router
 from engines.emulator.scheduler import Scheduler, Step
 
 
@@ -89,7 +89,7 @@ class _Loop:
         self._conversations = conversations
         self._seed = seed
         self._next = 0
-        self._turns = 0
+        self._router = Router(ranks)
         self._events: list[tuple[float, int, Step]] = []
         self._stepping = [False] * len(ranks)
         self._open: dict[Request, tuple[int, int, int]] = {}
@@ -131,8 +131,7 @@ class _Loop:
             key=combine(self._seed, conversation, turn),
             arrived=now,
         )
-        rank = least_loaded(self._ranks, self._turns)
-        self._turns += 1
+        rank = self._router.pick(now)
         self._open[request] = (conversation, turn, rank)
         self._ranks[rank].submit(request)
 
