@@ -116,9 +116,8 @@ class _Start:
                 self._raise_if_ended()
                 if time.monotonic() > self._deadline:
                     tail = self._process.log_tail()
-                    message = (
-                        f"engine {self._label} was not ready in time: {self._missing} is missing{_last(tail)}"
-                    )
+                    wait = f"waited {self._seconds:g} s for {self._missing}"
+                    message = f"engine {self._label} is not ready: {wait}{_last(tail)}"
                     raise StartTimeoutError(message, tail)
                 time.sleep(POLL_SECONDS)
 
