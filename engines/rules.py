@@ -19,7 +19,7 @@ Check = Callable[[EngineConfig], str | None]
 DRAFT_CHECKPOINT_METHODS = frozenset({"draft_model", "eagle", "eagle3", "medusa", "mlp_speculator", "dflash"})
 """Methods whose drafter is a checkpoint of its own."""
 LONGEST_DRAFT = 64
-"""Above it a step verifies more positions than any published drafter proposes: taken for a slip of the keyboard."""
+"""More than any published drafter proposes: above it a number is taken for a slip of the keyboard."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ def _heads(config: EngineConfig) -> str | None:
     facts = model_facts(config.model.path) or {}
     heads = facts.get("num_attention_heads")
     if isinstance(heads, int) and heads % tp:
-        return f"{config.model.name} has {heads} attention heads, which tp={tp} does not divide; choose a divisor"
+        return f"{config.model.name} has {heads} attention heads, which tp={tp} does not divide"
     return None
 
 
@@ -76,8 +76,8 @@ def _kv_heads(config: EngineConfig) -> str | None:
     # Fewer KV heads than ranks are replicated, so either number has to divide the other.
     if isinstance(heads, int) and heads > 0 and heads % tp and tp % heads:
         return (
-            f"{config.model.name} has {heads} key/value heads: tp={tp} neither divides them nor is a multiple "
-            "of them; choose another layout.tp"
+            f"{config.model.name} has {heads} key/value heads: tp={tp} neither divides them nor is a "
+            "multiple of them; choose another layout.tp"
         )
     return None
 
@@ -98,8 +98,8 @@ def _context(config: EngineConfig) -> str | None:
     longest = facts.get("max_position_embeddings")
     if isinstance(longest, int) and config.model.max_context > longest:
         return (
-            f"model.max_context is {config.model.max_context}, but {config.model.name} was made for {longest} "
-            f"positions; set model.max_context to at most {longest}"
+            f"model.max_context is {config.model.max_context}, but {config.model.name} was made for "
+            f"{longest} positions; set model.max_context to at most {longest}"
         )
     return None
 
@@ -109,7 +109,9 @@ def _draft_length(config: EngineConfig) -> str | None:
     if k > LONGEST_DRAFT:
         return f"drafter.k={k} proposes more than {LONGEST_DRAFT} tokens a step; choose a smaller drafter.k"
     if k >= config.model.max_context:
-        return f"drafter.k={k} does not fit model.max_context={config.model.max_context}; choose a smaller drafter.k"
+        return (
+            f"drafter.k={k} does not fit model.max_context={config.model.max_context}; choose a smaller one"
+        )
     return None
 
 
@@ -147,8 +149,9 @@ def _same_vocabulary(config: EngineConfig) -> str | None:
     draft = (model_facts(drafter.model) or {}).get("vocab_size")
     if isinstance(target, int) and isinstance(draft, int) and target != draft:
         return (
-            f"the draft model {drafter.model} has a vocabulary of {draft} tokens and {config.model.name} one of "
-            f"{target}: its proposals would mean other tokens; choose a draft model with the target's tokenizer"
+            f"the draft model {drafter.model} has a vocabulary of {draft} tokens and {config.model.name} "
+            f"one of {target}: its proposals would mean other tokens; choose a draft model with the "
+            "target's tokenizer"
         )
     return None
 

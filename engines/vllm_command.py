@@ -136,7 +136,7 @@ def thread_binding(config: EngineConfig, cpus: tuple[int, ...]) -> str | None:
 
 
 def _place(path: str) -> str:
-    """Return a model folder as an absolute path (the engine has a working folder of its own), a hub name as it is."""
+    """Return a folder as an absolute path (the engine works in a folder of its own), a hub name as it is."""
     return str(Path(path).absolute()) if Path(path).is_dir() else path
 
 

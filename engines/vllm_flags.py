@@ -156,7 +156,7 @@ def _words(name: str, value: Any) -> list[str]:
         return [option if value else "--no-" + name.replace("_", "-")]
     if name in VALUES:
         if value is None or isinstance(value, bool):
-            message = f"engine.flags.{name} is {value!r}; vLLM's {option} takes a value: give one, or remove the key"
+            message = f"engine.flags.{name} is {value!r}; vLLM's {option} takes a value: give one"
             raise EngineConfigError(message)
         if isinstance(value, Mapping):
             return [option, json.dumps(value, sort_keys=True)]

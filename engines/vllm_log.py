@@ -2,37 +2,61 @@
 
 import re
 
-CAUSES: tuple[tuple[str, str], ...] = (
-    # Order matters: the specific line stands above the general traceback that follows it.
-    (r"address already in use|errno 98\b", "port_in_use"),
+CAUSES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    # Order matters: a specific line stands above the general traceback that follows from it.
+    ("port_in_use", (r"address already in use", r"errno 98\b")),
     (
-        r"out of memory|outofmemoryerror|no available memory for the cache blocks|cannot allocate memory|\bMemoryError\b"
-        r"|larger than the (?:available|maximum).{0,80}kv cache|kv cache is needed, which is larger"
-        r"|not enough memory|less than desired (?:gpu|cpu|device) memory|free memory on device",
         "out_of_memory",
+        (
+            r"out of memory",
+            r"OutOfMemoryError",
+            r"cannot allocate memory",
+            r"\bMemoryError\b",
+            r"no available memory for the cache blocks",
+            r"kv cache is needed, which is larger than the available kv cache memory",
+            r"free memory on device .* is less than desired",
+            r"not enough .*memory",
+        ),
     ),
-    (r"unrecognized arguments|error: argument |: error: |invalid choice", "bad_flag"),
     (
-        r"no such file or directory: '[^']*(?:config\.json|safetensors)|repository not found|is not a local folder"
-        r"|invalid repository id|repo id must|cannot find any model weights|no model weights"
-        r"|can't load (?:the configuration|tokenizer)|safetensorerror|offline mode is enabled|localentrynotfounderror",
         "missing_model",
+        (
+            r"no such file or directory: '[^']*(?:config\.json|\.safetensors)",
+            r"repository not found",
+            r"invalid repository id",
+            r"repo id must",
+            r"cannot find any model weights",
+            r"can't load the (?:configuration|tokenizer)",
+            r"can't load tokenizer",
+            r"SafetensorError",
+            r"LocalEntryNotFoundError",
+            r"offline mode is enabled",
+            r"does not appear to have a file named",
+        ),
     ),
-    (r"validation error for|\bvalueerror: .*(?:must be|should be|not supported|divisible)", "bad_flag"),
+    (
+        "bad_flag",
+        (
+            r"unrecognized arguments",
+            r"error: argument ",
+            r"invalid choice",
+            r"validation errors? for ",
+            r"ValueError: .*(?:must be|should be|not supported|divisible|is required)",
+        ),
+    ),
 )
-"""(pattern, cause) in order of precedence; matched without case over the log's tail."""
+"""(cause, patterns) in order of precedence; matched without case over the log's tail."""
 
-_COMPILED = tuple((re.compile(pattern, re.IGNORECASE), cause) for pattern, cause in CAUSES)
-KILLED = -9
+_COMPILED = tuple((cause, re.compile("|".join(patterns), re.IGNORECASE)) for cause, patterns in CAUSES)
 
 
 def cause_of(log_tail: str, returncode: int | None) -> str:
     """Return the cause word of `engines/errors.py` that the log shows.
 
-    A process ended by SIGKILL without a word of its own is `out_of_memory` only where the log says so: the
-    kernel and an operator use the same signal.
+    A process ended by SIGKILL is out of memory only where the log says so: the kernel and an operator use the
+    same signal.
     """
-    for pattern, cause in _COMPILED:
+    for cause, pattern in _COMPILED:
         if pattern.search(log_tail):
             return cause
-    return "died" if returncode is not None else "engine"
+    return "engine" if returncode is None else "died"

@@ -49,13 +49,13 @@ def _method_on_runner(config: EngineConfig) -> str | None:
     method, v2 = _method(config), _runs_v2(config)
     if method.v2_only and config.device == "gpu" and not v2:
         return (
-            f"only vLLM's V2 model runner has the drafter {config.drafter.method!r}; set it for all arms with "
-            f"+engine.env.{MODEL_RUNNER}='1'"
+            f"only vLLM's V2 model runner has the drafter {config.drafter.method!r}; set it for all arms "
+            f"with +engine.env.{MODEL_RUNNER}='1'"
         )
     if method.v1_only and v2:
         return (
-            f"vLLM's V2 model runner has no drafter {config.drafter.method!r}, and its baseline would run another "
-            f"runner than it; remove engine.env.{MODEL_RUNNER}"
+            f"vLLM's V2 model runner has no drafter {config.drafter.method!r}, and its baseline would run "
+            f"another runner than it; remove engine.env.{MODEL_RUNNER}"
         )
     return None
 
@@ -63,8 +63,8 @@ def _method_on_runner(config: EngineConfig) -> str | None:
 def _scheduling(config: EngineConfig) -> str | None:
     if _method(config).sync_only and config.flags.get("async_scheduling") is True:
         return (
-            f"vLLM switches asynchronous scheduling off for the drafter {config.drafter.method!r}, so its baseline "
-            "would run another scheduler; set engine.flags.async_scheduling=false"
+            f"vLLM switches asynchronous scheduling off for the drafter {config.drafter.method!r}, so its "
+            "baseline would run another scheduler; set engine.flags.async_scheduling=false"
         )
     return None
 
@@ -77,7 +77,7 @@ def _drafter_model(config: EngineConfig) -> str | None:
 
 
 def _local_folder(path: str | None) -> bool:
-    """Whether a path is meant as a folder of this machine: a hub name has one slash, no dot or slash in front."""
+    """Whether a path means a folder of this machine: a hub name has one slash, and none in front."""
     return path is not None and (path.startswith((".", "/", "~")) or path.count("/") > 1)
 
 
@@ -94,8 +94,8 @@ def _draft_tp_v1(config: EngineConfig) -> str | None:
     drafter, tp = config.drafter, config.layout.tp
     if drafter.method == "draft_model" and not _runs_v2(config) and drafter.draft_tp not in {None, tp}:
         return (
-            f"vLLM's V1 model runner splits a draft model like its target: drafter.draft_tp={drafter.draft_tp} "
-            f"has to be layout.tp={tp}, or unset"
+            "vLLM's V1 model runner splits a draft model like its target: "
+            f"drafter.draft_tp={drafter.draft_tp} has to be layout.tp={tp}, or unset"
         )
     return None
 
@@ -105,7 +105,9 @@ def _draft_heads(config: EngineConfig) -> str | None:
     heads = (model_facts(drafter.model) or {}).get("num_attention_heads")
     split = drafter.draft_tp or tp
     if _method(config).draft_tp and isinstance(heads, int) and heads % split:
-        return f"the draft model {drafter.model} has {heads} attention heads, which its tp={split} does not divide"
+        return (
+            f"the draft model {drafter.model} has {heads} attention heads, which tp={split} does not divide"
+        )
     return None
 
 
@@ -133,8 +135,8 @@ def _pipeline(config: EngineConfig) -> str | None:
     pp, drafter = config.layout.pp, config.drafter
     if pp > 1 and _method(config).draft_tp:
         return (
-            f"vLLM does not run the drafter {drafter.method!r} over pipeline stages (layout.pp={pp}); choose a layout "
-            "with pp=1"
+            f"vLLM does not run the drafter {drafter.method!r} over pipeline stages (layout.pp={pp}); "
+            "choose a layout with pp=1"
         )
     return None
 
@@ -144,13 +146,13 @@ def _dynamic_length(config: EngineConfig) -> str | None:
         return None
     if config.layout.dp > 1:
         return (
-            "vLLM drops num_speculative_tokens_per_batch_size with data parallelism; choose a layout with dp=1, or "
-            "remove it from drafter.options"
+            "vLLM drops num_speculative_tokens_per_batch_size with data parallelism; choose a layout with "
+            "dp=1, or remove it from drafter.options"
         )
     if config.drafter.method in {"free", "custom_class", "suffix"}:
         return (
-            f"vLLM ignores num_speculative_tokens_per_batch_size with the drafter {config.drafter.method!r}; remove it "
-            "from drafter.options"
+            "vLLM ignores num_speculative_tokens_per_batch_size with the drafter "
+            f"{config.drafter.method!r}; remove it from drafter.options"
         )
     return None
 
@@ -172,7 +174,7 @@ def _needs_our_wheel(config: EngineConfig) -> str | None:
 def _needs_suffix_trees(config: EngineConfig) -> str | None:
     if config.drafter.method != "suffix" or "arctic-inference" in installed(config.python):
         return None
-    return "the drafter 'suffix' needs the package arctic-inference in the engine's environment; install it there"
+    return "the drafter 'suffix' needs the package arctic-inference; install it in the engine's environment"
 
 
 def _expert_parallel(config: EngineConfig) -> str | None:

