@@ -2,6 +2,7 @@
 
 import fcntl
 import importlib
+import logging
 import os
 import shutil
 import sqlite3
@@ -24,7 +25,8 @@ ARTIFACTS = "mlartifacts"
 SQLITE = "sqlite:///"
 REMAKE = "a new one is made, and a sweep's own command, run again, records it there. Nothing measured is lost"
 QUIET = {
-    "MLFLOW_LOGGING_LEVEL": "WARNING",  # else a hundred lines about migrations, and a link for each run
+    "MLFLOW_LOGGING_LEVEL": "WARNING",  # else lines about every migration
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",  # else two lines for every run
     "MLFLOW_DISABLE_TELEMETRY": "true",  # a measuring program calls nobody
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",  # the default waits for minutes, and the driver with it
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",
@@ -51,6 +53,7 @@ def open_store(uri: str, *, ours: bool) -> "MlflowClient":
     """
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
+    logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)  # else a line for every try
     mlflow = importlib.import_module("mlflow")
     path = _sqlite_file(uri)
     if path is None:
