@@ -1,4 +1,4 @@
-"""Shared pieces: token workloads, request records, a finished replay, and the scripted server as a process."""
+"""Shared pieces: token workloads, request records, a finished replay, the scripted server as a process."""
 
 import json
 import subprocess
@@ -32,7 +32,10 @@ def make_workload() -> Callable[..., TokenWorkload]:
         made = []
         for index in range(conversations):
             first = TokenTurn(keep=0, suffix=(1, 2, 3, 100 + index), output_tokens=7)
-            more = [TokenTurn(keep=4, suffix=(9, 200 + number, index), output_tokens=5) for number in range(turns - 1)]
+            more = [
+                TokenTurn(keep=4, suffix=(9, 200 + number, index), output_tokens=5)
+                for number in range(turns - 1)
+            ]
             made.append(TokenConversation(id=f"c{index}", turns=(first, *more)))
         return TokenWorkload(name="made", conversations=tuple(made), validity=RECORDED, tokenizer="none")
 
@@ -88,7 +91,7 @@ def make_record() -> Callable[..., RequestRecord]:
 
 @pytest.fixture(scope="session")
 def make_replay() -> Callable[..., ReplayData]:
-    """C users who do nothing but `record()`, one after another, `rounds` times, each 1 ms after the last ended."""
+    """Users who do nothing but `record()`, `rounds` times, each a pause after the last one ended."""
 
     def make(users: int = 4, rounds: int = 5, pause: int = MS, **changes: Any) -> ReplayData:
         requests: list[RequestRecord] = []
@@ -97,8 +100,15 @@ def make_replay() -> Callable[..., ReplayData]:
         for turn in range(rounds):
             for user in range(users):
                 begin = turn * period
-                at = {name: begin + value * MS for name, value in (("first", 20), ("last", 60), ("ended", 61))}
-                where = {"dispatched": begin, "chunk_offset": len(chunks), "user": user, "conversation": f"c{user}-{turn}"}
+                at = {
+                    name: begin + value * MS for name, value in (("first", 20), ("last", 60), ("ended", 61))
+                }
+                where = {
+                    "dispatched": begin,
+                    "chunk_offset": len(chunks),
+                    "user": user,
+                    "conversation": f"c{user}-{turn}",
+                }
                 requests.append(record(**at, **where, **changes))
                 chunks += [(begin + (20 + 10 * i) * MS, 2 * (i + 1), len(requests) - 1) for i in range(5)]
         end = max(request.ended for request in requests)

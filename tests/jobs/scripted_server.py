@@ -1,7 +1,7 @@
 """A real HTTP server process with scripted answers: what the load process is tested against.
 
-Run as `python scripted_server.py PORTFILE`. The model name of a request chooses the script, so one server shows every
-behaviour. Prompts are token ids; `usage` is exact.
+Run as `python scripted_server.py PORTFILE`. The model name of a request chooses the script, so one server shows
+every behaviour. Prompts are token ids; `usage` is exact.
 """
 
 import asyncio
@@ -114,7 +114,9 @@ class Script:
     async def answer_byte_by_byte(self, body: dict[str, Any]) -> None:
         """Every byte of the chunked response in a segment of its own."""
         self.stream_head()
-        text = json.dumps({"choices": [{"text": "\u00e4\u2028\U0001f600", "finish_reason": "length"}]}, ensure_ascii=False)
+        text = json.dumps(
+            {"choices": [{"text": "\u00e4\u2028\U0001f600", "finish_reason": "length"}]}, ensure_ascii=False
+        )
         for byte in f": hello\r\ndata: {text}\r\n\r\n".encode():
             self.write_raw(bytes([byte]))
             await self.writer.drain()

@@ -78,7 +78,9 @@ def test_a_missing_window_fails_the_occupancy(judge: Judge, make_replay: Replay)
 @pytest.mark.parametrize(
     ("lag", "gap", "passed"), [(4.9, 8.0, True), (5.1, 8.0, False), (5.1, 21.0, True), (30.0, 100.0, False)]
 )
-def test_loop_lag_is_held_against_five_ms_or_a_quarter_step(judge: Judge, lag: float, gap: float, passed: bool) -> None:
+def test_loop_lag_is_held_against_five_ms_or_a_quarter_step(
+    judge: Judge, lag: float, gap: float, passed: bool
+) -> None:
     gates = judge(metrics={"client/loop_lag_p99_ms": lag, "latency/icl_p50_ms": gap})
     assert gates["loop_lag"].passed is passed
 
@@ -92,7 +94,8 @@ def test_a_busy_client_fails_unless_it_had_to_share(judge: Judge) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "gate"), [({"generation_tokens": 201}, "output_identity"), ({"prompt_tokens": 1999}, "prompt_identity")]
+    ("change", "gate"),
+    [({"generation_tokens": 201}, "output_identity"), ({"prompt_tokens": 1999}, "prompt_identity")],
 )
 def test_one_token_of_difference_breaks_the_identity(
     judge: Judge, make_counters: MakeCounters, change: dict[str, int], gate: str
@@ -128,7 +131,10 @@ def test_cold_without_reports_passes_and_says_what_was_not_checked(judge: Judge,
 def counters_with(make_counters: MakeCounters, drafts: int, mal: float) -> Counters:
     accepted = round(drafts * (mal - 1))
     return make_counters(
-        drafts=drafts, draft_tokens=3 * drafts, accepted_tokens=accepted, accepted_per_position=(accepted, 0, 0)
+        drafts=drafts,
+        draft_tokens=3 * drafts,
+        accepted_tokens=accepted,
+        accepted_per_position=(accepted, 0, 0),
     )
 
 
@@ -150,7 +156,10 @@ def test_real_acceptance_has_no_such_gate(judge: Judge) -> None:
 
 def test_synthetic_acceptance_without_a_draft(judge: Judge, make_counters: MakeCounters) -> None:
     counters = counters_with(make_counters, 0, 1.0)
-    assert "nothing was drafted" in judge(counters=counters, acceptance=Acceptance(alpha=0.5))["synthetic_acceptance"].message
+    assert (
+        "nothing was drafted"
+        in judge(counters=counters, acceptance=Acceptance(alpha=0.5))["synthetic_acceptance"].message
+    )
 
 
 def test_acceptance_tolerance_is_four_standard_errors() -> None:
@@ -162,7 +171,11 @@ def test_acceptance_tolerance_is_four_standard_errors() -> None:
 
 
 WORK = Delivered(
-    requests=20, requested_prompt_tokens=2000, requested_output_tokens=200, prompt_tokens=2000, output_tokens=200
+    requests=20,
+    requested_prompt_tokens=2000,
+    requested_output_tokens=200,
+    prompt_tokens=2000,
+    output_tokens=200,
 )
 CONFIG = {"scheduler_config.max_num_seqs": 32, "cache_config.block_size": 16, "speculative_config": None}
 

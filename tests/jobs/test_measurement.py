@@ -72,7 +72,12 @@ def test_an_empty_window_leaves_its_figures_out_and_says_so(
     data = make_replay()
     data = replace(data, summary=replace(data.summary, window_start=None))
     result = measured(data)
-    for name in ("throughput/total_tok_s", "throughput/output_tok_s_per_device", "window/occupancy", "window/seconds"):
+    for name in (
+        "throughput/total_tok_s",
+        "throughput/output_tok_s_per_device",
+        "window/occupancy",
+        "window/seconds",
+    ):
         assert result.metrics[name] is None
     assert result.metrics["fixed_work/total_tok_s"] is not None
     assert any("no steady window" in caveat for caveat in result.caveats)
@@ -89,7 +94,9 @@ def test_failures_stay_out_of_latencies_and_in_the_count(
     assert result.metrics["tokens/client_output"] == 193
 
 
-def test_all_failed_leaves_every_figure_absent(measured: Callable[..., Measurement], make_replay: Replay) -> None:
+def test_all_failed_leaves_every_figure_absent(
+    measured: Callable[..., Measurement], make_replay: Replay
+) -> None:
     data = make_replay()
     result = measured(replace(data, requests=tuple(replace(r, error="refused") for r in data.requests)))
     assert result.metrics["requests/failed"] == 20
@@ -98,11 +105,17 @@ def test_all_failed_leaves_every_figure_absent(measured: Callable[..., Measureme
     assert result.metrics["throughput/output_tok_s"] == 0
 
 
-def test_caveats(measured: Callable[..., Measurement], make_replay: Replay, make_counters: MakeCounters) -> None:
+def test_caveats(
+    measured: Callable[..., Measurement], make_replay: Replay, make_counters: MakeCounters
+) -> None:
     assert not [c for c in measured(counters=make_counters()).caveats if "queued" not in c]
     assert any("queued" in c for c in measured().caveats)  # 3 of 4
-    assert any("7 requests were preempted" in c for c in measured(counters=make_counters(preemptions=7)).caveats)
-    assert any("computed throughput is unknown" in c for c in measured(make_replay(cached_tokens=None)).caveats)
+    assert any(
+        "7 requests were preempted" in c for c in measured(counters=make_counters(preemptions=7)).caveats
+    )
+    assert any(
+        "computed throughput is unknown" in c for c in measured(make_replay(cached_tokens=None)).caveats
+    )
     data = make_replay()
     late = replace(data.summary, window_end=data.summary.window_start or 0 + 1)
     drained = measured(replace(data, summary=replace(late, window_end=(late.window_start or 0) + 10 * MS)))

@@ -12,7 +12,9 @@ from jobs.rows import gauges_parquet, requests_parquet
 
 def test_requests_keep_every_field_and_their_latencies(make_replay: Callable[..., ReplayData]) -> None:
     data = make_replay()
-    failed = replace(data.requests[0], error="refused", first=None, last=None, completion_tokens=None, chunks=0)
+    failed = replace(
+        data.requests[0], error="refused", first=None, last=None, completion_tokens=None, chunks=0
+    )
     data = replace(data, requests=(failed, *data.requests[1:]))
     table = pq.read_table(io.BytesIO(requests_parquet(data)))
     assert set(table.column_names) >= {field.name for field in fields(RequestRecord)}

@@ -21,7 +21,9 @@ def test_published_acceptance_of_one_request(make_counters: Make) -> None:
 def test_positions_add_up_to_the_mean_acceptance_length(make_counters: Make) -> None:
     counters = make_counters()
     positions = counted.acceptance_by_position(counters).values()
-    assert 1 + sum(value or 0 for value in positions) == pytest.approx(counted.mean_acceptance_length(counters))
+    assert 1 + sum(value or 0 for value in positions) == pytest.approx(
+        counted.mean_acceptance_length(counters)
+    )
 
 
 def test_a_baseline_has_one_token_a_step(make_counters: Make) -> None:

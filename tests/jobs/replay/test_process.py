@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import psutil
@@ -16,6 +17,7 @@ from jobs.errors import ReplayError
 from jobs.replay.data import ReplayData, load_replay
 from jobs.replay.job import ReplayJob
 from jobs.replay.launch import run_replay
+from jobs.workload import token_file
 from jobs.workload.tokens import TokenWorkload
 
 ROOT = Path(__file__).parents[3]
@@ -63,7 +65,7 @@ def test_users_play_turns_in_turn_and_keep_their_replica(play: Play, scripted_ur
     for user in range(3):
         mine = [request for request in data.requests if request.user == user]
         assert {request.replica for request in mine} == {user % 2}
-        for before, after in zip(mine, mine[1:], strict=False):
+        for before, after in pairwise(mine):
             assert before.ended <= after.dispatched
             if after.turn:
                 assert (after.conversation, after.epoch) == (before.conversation, before.epoch)
@@ -184,13 +186,12 @@ def test_a_damaged_result_is_no_result(play: Play, tmp_path: Path) -> None:
 def test_the_load_process_dies_with_its_caller(
     scripted_url: str, make_workload: Callable[..., TokenWorkload], tmp_path: Path
 ) -> None:
-    from jobs.workload import token_file
-
     token_file.write(make_workload(), tmp_path / "w.json")
     program = (
         "import sys; from pathlib import Path; from jobs.replay.job import ReplayJob\n"
         "from jobs.replay.launch import run_replay\n"
-        f"job = ReplayJob(urls=({scripted_url!r},), model='stall', workload='', order=((0, 0),), concurrency=1, salt=None)\n"
+        f"job = ReplayJob(urls=({scripted_url!r},), model='stall', workload='', order=((0, 0),),\n"
+        "    concurrency=1, salt=None)\n"
         f"run_replay(job, Path({str(tmp_path / 'w.json')!r}), Path({str(tmp_path / 'job')!r}))\n"
     )
     caller = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT)
@@ -210,10 +211,13 @@ def test_the_load_process_dies_with_its_caller(
 def test_nothing_heavy_is_imported() -> None:
     program = (
         "import sys, jobs.replay.__main__\n"
-        "heavy = ['ray', 'mlflow', 'pandas', 'numpy', 'pyarrow', 'hydra', 'omegaconf', 'tokenizers', 'jinja2', 'aiohttp', 'torch']\n"
+        "heavy = ['ray', 'mlflow', 'pandas', 'numpy', 'pyarrow', 'hydra', 'omegaconf', 'tokenizers', 'jinja2',\n"
+        "    'aiohttp', 'torch']\n"
         "print([name for name in heavy if name in sys.modules])"
     )
-    found = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    found = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     assert found.stdout.strip() == "[]"
 
 

@@ -1,4 +1,5 @@
 import json
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,9 @@ from jobs.replay.sse import EventSplitter
 STREAM = (
     ": keep-alive\n\n"
     'data: {"text": "one"}\n\n'
-    "event: response.delta\nid: 7\ndata: " + json.dumps({"text": "\u00e4\u2028\u2029\U0001f600"}, ensure_ascii=False) + "\n\n"
+    "event: response.delta\nid: 7\ndata: "
+    + json.dumps({"text": "\u00e4\u2028\u2029\U0001f600"}, ensure_ascii=False)
+    + "\n\n"
     "data: first line\ndata: second line\n\n"
     "\n"
     "data:no space\n\n"
@@ -30,7 +33,7 @@ def read(stream: bytes, cuts: list[int]) -> list[bytes]:
     splitter = EventSplitter()
     found: list[bytes] = []
     edges = [0, *sorted(cuts), len(stream)]
-    for begin, end in zip(edges, edges[1:], strict=False):
+    for begin, end in pairwise(edges):
         found += splitter.feed(stream[begin:end])
     assert splitter.rest == b""
     return found

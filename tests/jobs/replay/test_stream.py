@@ -75,7 +75,8 @@ def test_events_that_are_no_token(event: dict[str, Any]) -> None:
 @pytest.mark.parametrize("k", [1, 2, 4, 8, 16])
 def test_k_tokens_a_chunk_are_counted_by_continuous_usage(k: int) -> None:
     chunks = [
-        {"choices": [{"text": "x", "finish_reason": None}], "usage": usage(k * (i + 1), cached=None)} for i in range(5)
+        {"choices": [{"text": "x", "finish_reason": None}], "usage": usage(k * (i + 1), cached=None)}
+        for i in range(5)
     ]
     chunks[-1]["choices"][0]["finish_reason"] = "length"
     reader = play(*chunks, final(5 * k), DONE, expected=5 * k)

@@ -1,0 +1,96 @@
+import random
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.workload.conversation import RECORDED
+from jobs.workload.ideal import ideal_cached
+from jobs.workload.tokens import TokenConversation, TokenTurn, TokenWorkload
+
+BLOCK = 4
+
+
+def workload(*conversations: Sequence[Sequence[int]]) -> TokenWorkload:
+    made = []
+    for index, prompts in enumerate(conversations):
+        turns = tuple(TokenTurn(keep=0, suffix=tuple(prompt), output_tokens=1) for prompt in prompts)
+        made.append(TokenConversation(id=str(index), turns=turns))
+    return TokenWorkload(name="w", conversations=tuple(made), validity=RECORDED, tokenizer="t")
+
+
+def order(count: int, epochs: int = 1) -> list[tuple[int, int]]:
+    return [(index, epoch) for epoch in range(epochs) for index in range(count)]
+
+
+def simulate(work: TokenWorkload, arrivals: list[tuple[int, int, int]]) -> tuple[int, int]:
+    """An infinite prefix cache, request by request: (cached tokens of all, of first turns)."""
+    seen: set[tuple[int, tuple[int, ...]]] = set()
+    total = first = 0
+    for index, turn, epoch in arrivals:
+        prompt = work.conversations[index].prompts()[turn]
+        cached = 0
+        while cached + BLOCK < len(prompt) and (epoch, prompt[: cached + BLOCK]) in seen:
+            cached += BLOCK
+        seen.update((epoch, prompt[:end]) for end in range(BLOCK, len(prompt) + 1, BLOCK))
+        total += cached
+        first += cached if turn == 0 else 0
+    return total, first
+
+
+def test_later_turns_have_the_whole_blocks_of_the_turn_before() -> None:
+    found = ideal_cached(workload([range(10), range(20)]), order(1), BLOCK)
+    assert found.tokens == 8
+    assert found.first_turn_tokens == 0
+    assert found.prompt_tokens == 30
+
+
+def test_a_shared_system_prompt_is_computed_once() -> None:
+    system = list(range(8))
+    found = ideal_cached(workload(*([[*system, 100 + i, 200 + i]] for i in range(5))), order(5), BLOCK)
+    assert found.first_turn_tokens == found.tokens == 4 * 8
+
+
+def test_the_last_prompt_token_is_always_computed() -> None:
+    # Two equal prompts of two whole blocks: the second is served the first block only.
+    found = ideal_cached(workload([range(8)], [range(8)]), order(2), BLOCK)
+    assert found.tokens == 4
+
+
+def test_epochs_share_nothing() -> None:
+    work = workload([range(10)], [range(10)])
+    assert (
+        ideal_cached(work, order(2, epochs=3), BLOCK).tokens == 3 * ideal_cached(work, order(2), BLOCK).tokens
+    )
+
+
+def test_a_later_turn_elsewhere_may_have_computed_a_first_turn() -> None:
+    work = workload([range(10)], [range(100, 103), range(10)])
+    found = ideal_cached(work, order(2), BLOCK)
+    assert found.first_turn_tokens == 8  # if the other conversation was faster
+    assert found.tokens == 8
+
+
+prompts = st.lists(st.integers(0, 2), min_size=1, max_size=14)
+
+
+@given(
+    st.lists(st.lists(prompts, min_size=1, max_size=3), min_size=1, max_size=4),
+    st.randoms(use_true_random=False),
+)
+def test_no_order_of_arrival_beats_the_bound(
+    conversations: list[list[list[int]]], chance: random.Random
+) -> None:
+    work = workload(*conversations)
+    left = dict.fromkeys(order(len(conversations), epochs=2), 0)
+    arrivals: list[tuple[int, int, int]] = []
+    while left:
+        key = chance.choice(sorted(left))
+        arrivals.append((key[0], left[key], key[1]))
+        left[key] += 1
+        if left[key] == len(conversations[key[0]]):
+            del left[key]
+    total, first = simulate(work, arrivals)
+    bound = ideal_cached(work, order(len(conversations), epochs=2), BLOCK)
+    assert total <= bound.tokens
+    assert first <= bound.first_turn_tokens
