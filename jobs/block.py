@@ -40,7 +40,8 @@ class _Turn:
         self.cores = cores
         self.pairing = pairing
         self.engine: Engine = engine_named(run.config.engine)
-        self.starts = 0
+        self.engines = 0
+        """Fleets made in this turn: each has a name of its own."""
 
     def reports(self) -> Iterator[Report]:
         """Measure every cell, on one engine while it lives; a stateful drafter gets a new one for each."""
@@ -84,7 +85,6 @@ class _Turn:
     def _start(self, fleet: Fleet) -> Generator[Report, None, float]:
         """Start the engines, twice where that can help, and return the seconds it took."""
         for attempt in range(1, START_ATTEMPTS + 1):
-            self.starts += 1
             begun = time.monotonic()
             try:
                 seconds = fleet.start(ready_seconds=self.task.ready_seconds)
@@ -101,8 +101,16 @@ class _Turn:
 
     @contextmanager
     def _fleet(self) -> Iterator[Fleet]:
+        self.engines += 1
         names = visible_devices(self.task.resource, self.task.devices)
-        fleet = Fleet(self.engine, self.run.config, devices=self.task.devices, names=names, cores=self.cores)
+        fleet = Fleet(
+            self.engine,
+            self.run.config,
+            name=self._name,
+            devices=self.task.devices,
+            device_names=names,
+            cores=self.cores,
+        )
         try:
             yield fleet
         finally:
@@ -123,7 +131,7 @@ class _Turn:
 
     @property
     def _name(self) -> str:
-        return self.run.run if self.starts == 1 else f"{self.run.run}-start{self.starts}"
+        return self.run.run if self.engines == 1 else f"{self.run.run}-engine{self.engines}"
 
     def _engine_report(self, fleet: Fleet, *, ready: bool, seconds: float, message: str = "") -> EngineReport:
         return EngineReport(

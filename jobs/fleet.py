@@ -26,12 +26,20 @@ class Fleet:
     """Replicas of one engine configuration on the devices and cores of a slice."""
 
     def __init__(
-        self, engine: Engine, config: EngineConfig, *, devices: int, names: Sequence[str], cores: Cores
+        self,
+        engine: Engine,
+        config: EngineConfig,
+        *,
+        name: str,
+        devices: int,
+        device_names: Sequence[str],
+        cores: Cores,
     ) -> None:
         self.engine = engine
         self.config = config
         self.replicas = max(1, devices // config.layout.devices)
-        self.device_names = tuple(names)
+        self.name = name
+        self.device_names = tuple(device_names)
         self._cores = cores
         self._running: list[RunningEngine] = []
         self._exit = ExitStack()
@@ -131,7 +139,7 @@ class Fleet:
         )
 
     def _site_directory(self, replica: int) -> Path:
-        return self._directory / f"replica-{replica}"
+        return self._directory / f"{self.name}-r{replica}"
 
 
 def visible_devices(resource: str, count: int) -> tuple[str, ...]:

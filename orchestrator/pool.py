@@ -6,10 +6,12 @@ block held at any ending of it.
 
 import math
 import os
+import signal
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any, Self
 
 import ray
@@ -56,9 +58,13 @@ class BlockPool:
         self._workload = workload
         self._ours = False
         self._running: list[_Running] = []
+        self._sigterm: Any = None
 
     def __enter__(self) -> Self:
         self._ours = connect(self.plan.cluster)
+        # Ray's own handler would abort this process; a plain SIGTERM should end a sweep as Ctrl-C does
+        if threading.current_thread() is threading.main_thread():
+            self._sigterm = signal.signal(signal.SIGTERM, _interrupt)
         return self
 
     def __exit__(
@@ -66,6 +72,8 @@ class BlockPool:
     ) -> None:
         for running in list(self._running):
             self._end(running)
+        if self._sigterm is not None:
+            signal.signal(signal.SIGTERM, self._sigterm)
         if self._ours:
             ray.shutdown()
 
@@ -141,6 +149,10 @@ class BlockPool:
         with suppress(RayError, ValueError):
             ray.kill(running.actor)
         running.slot.release()
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  the signature of a handler
+    raise KeyboardInterrupt
 
 
 def connect(cluster: Cluster) -> bool:

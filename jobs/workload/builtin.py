@@ -1,25 +1,31 @@
-"""The small set of conversations that the project brings along, so that it runs without any file."""
+"""The small sets of conversations that the project brings along, so that it runs without any file."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from jobs.errors import WorkloadError
 from jobs.workload.chat_jsonl import read_chat_jsonl
 from jobs.workload.conversation import Conversation
 
-FILE = Path(__file__).parent / "data" / "builtin.jsonl"
+DATA = Path(__file__).parent / "data"
 
 
-def read_builtin(paths: Sequence[Path]) -> Iterator[Conversation]:
-    """Yield the built-in conversations: coding, operations and support dialogues of two to four turns.
+def read_set(name: str, paths: Sequence[Path]) -> Iterator[Conversation]:
+    """Yield the conversations of the built-in set `name`.
 
     Raises:
-        WorkloadError: paths were given, which this set would silently ignore.
+        WorkloadError: paths were given, which a built-in set would silently ignore.
     """
     if paths:
-        message = (
-            "the workload format `builtin` reads no files; "
-            "set workload.format=chat_jsonl to read workload.paths"
-        )
+        message = "a built-in workload reads no files; set workload.format=chat_jsonl to read workload.paths"
         raise WorkloadError(message)
-    return read_chat_jsonl([FILE])
+    return read_chat_jsonl([DATA / f"{name}.jsonl"])
+
+
+BUILTIN = {
+    "builtin": partial(read_set, "builtin"),
+    "builtin_short": partial(read_set, "short"),
+}
+"""`builtin`: coding, operations and support dialogues of two to four turns. `builtin_short`: one or two turns of about
+sixty prompt tokens, for engines on CPU cores."""

@@ -4,19 +4,17 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from jobs.errors import WorkloadError
-from jobs.workload.builtin import read_builtin
+from jobs.workload.builtin import BUILTIN
 from jobs.workload.chat_jsonl import read_chat_jsonl
 from jobs.workload.conversation import RECORDED, Conversation, Workload
 from jobs.workload.swe_agent import read_swe_agent
 
 FORMATS: dict[str, Callable[[Sequence[Path]], Iterable[Conversation]]] = {
-    "builtin": read_builtin,
+    **BUILTIN,
     "chat_jsonl": read_chat_jsonl,
     "swe_agent": read_swe_agent,
 }
 """Format -> function that reads files into conversations."""
-
-NO_FILES = ("builtin",)
 
 
 def load_workload(
@@ -41,7 +39,7 @@ def load_workload(
         message = f"workload.format is {format!r}; known formats: {', '.join(FORMATS)}"
         raise WorkloadError(message)
     files = _files(paths, Path(root) if root is not None else Path())
-    if not files and format not in NO_FILES:
+    if not files and format not in BUILTIN:
         message = f"workload.paths is empty; the format {format!r} reads files: set workload.paths=[FILE,...]"
         raise WorkloadError(message)
     conversations = tuple(FORMATS[format](files))
