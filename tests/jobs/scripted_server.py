@@ -1,7 +1,7 @@
 """A real HTTP server process with scripted answers: what the load process is tested against.
 
-Run as `python scripted_server.py PORTFILE`. The model name of a request chooses the script, so one server shows
-every behaviour. Prompts are token ids; `usage` is exact.
+Run as `python scripted_server.py PORTFILE`. The model name of a request chooses the script, so one server
+shows every behaviour. Prompts are token ids; `usage` is exact.
 """
 
 import asyncio

@@ -211,8 +211,8 @@ def test_the_load_process_dies_with_its_caller(
 def test_nothing_heavy_is_imported() -> None:
     program = (
         "import sys, jobs.replay.__main__\n"
-        "heavy = ['ray', 'mlflow', 'pandas', 'numpy', 'pyarrow', 'hydra', 'omegaconf', 'tokenizers', 'jinja2',\n"
-        "    'aiohttp', 'torch']\n"
+        "heavy = ['ray', 'mlflow', 'pandas', 'numpy', 'pyarrow', 'hydra', 'omegaconf', 'tokenizers',\n"
+        "    'jinja2', 'aiohttp', 'torch']\n"
         "print([name for name in heavy if name in sys.modules])"
     )
     found = subprocess.run(
