@@ -6,12 +6,15 @@ piling up debt; `slipped_seconds` says by how much, and is on the metrics page.
 """
 
 import asyncio
+import logging
 import traceback
 from collections.abc import Callable
 
 from engines.emulator.request import Request
 from engines.emulator.scheduler import Emission, Scheduler
 from engines.emulator.settings import Failure
+
+log = logging.getLogger(__name__)
 
 MAX_DEBT_SECONDS = 0.05
 """How far a schedule may lie behind the clock before it is moved."""
@@ -55,6 +58,7 @@ class LiveRank:
         self.slipped_seconds = 0.0
         """Total time the schedule was moved because the process fell behind."""
         self._time_scale = time_scale
+        self._next_warning = 0.5
         self._fail = fail
         self._crash = crash
         self._streams: dict[Request, Stream] = {}
@@ -98,7 +102,7 @@ class LiveRank:
             await asyncio.sleep(rest if rest > MIN_SLEEP_SECONDS else 0)
             debt = loop.time() - end
             if debt > MAX_DEBT_SECONDS:
-                self.slipped_seconds += debt
+                self._slip(debt)
                 end += debt
             for emission in self.scheduler.finish(step, end):
                 stream = self._streams.get(emission.request)
@@ -106,6 +110,16 @@ class LiveRank:
                     stream.push(emission)
             await self._strike()
             start = end
+
+    def _slip(self, seconds: float) -> None:
+        self.slipped_seconds += seconds
+        if self.slipped_seconds >= self._next_warning:
+            self._next_warning = 2 * self.slipped_seconds
+            log.warning(
+                "this process is too slow for the hardware it emulates: %.2f s lost so far; its figures are "
+                "this CPU's. Raise time_scale or lower the concurrency",
+                self.slipped_seconds,
+            )
 
     async def _strike(self) -> None:
         """Fail as asked to (fault injection)."""

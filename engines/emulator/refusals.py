@@ -4,7 +4,7 @@ from engines.emulator.models import ARCHITECTURES
 from engines.emulator.settings import Flags, flags_of
 from engines.errors import EngineConfigError
 from engines.rules import Rule
-from engines.spec import EngineConfig
+from engines.spec import NO_DRAFTER, EngineConfig
 
 
 def _settings(config: EngineConfig) -> str | None:
@@ -47,10 +47,21 @@ def _step_budget(config: EngineConfig) -> str | None:
     )
 
 
-def _table_layout(config: EngineConfig) -> str | None:
-    if config.flags.get("cost") != "table" or config.layout.tp == 1:
+def _table(config: EngineConfig) -> str | None:
+    if config.flags.get("cost") != "table":
         return None
-    return "cost: table was fitted on one GPU and has no tensor parallelism; use cost: roofline"
+    fitted = (
+        config.layout.tp == 1
+        and config.model.name == "llama-3.1-8b"
+        and config.flags.get("gpu", Flags().gpu) == "h100"
+        and config.drafter.method in {NO_DRAFTER, "eagle", "eagle3"}
+    )
+    if fitted:
+        return None
+    return (
+        "cost: table was fitted to llama-3.1-8b with an EAGLE head on one h100; it knows no other model, GPU, "
+        "drafter or tensor parallelism: use cost: roofline"
+    )
 
 
 EMULATOR_RULES: tuple[Rule, ...] = (
@@ -59,6 +70,6 @@ EMULATOR_RULES: tuple[Rule, ...] = (
     Rule(name="emulator_pp", check=_pipeline),
     Rule(name="emulator_heads", check=_heads),
     Rule(name="emulator_step_budget", check=_step_budget),
-    Rule(name="emulator_table_layout", check=_table_layout),
+    Rule(name="emulator_table", check=_table),
 )
 """Checked beside the common rules of `engines/rules.py`."""

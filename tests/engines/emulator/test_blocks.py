@@ -1,4 +1,4 @@
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engines.emulator.blocks import BlockPool, chain, root
@@ -72,6 +72,7 @@ def test_without_caching_nothing_is_kept():
     assert pool.match([b"h"]) == []
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 5), st.integers(0, 3)), max_size=60))
 def test_blocks_are_never_lost_or_given_twice(moves: list[tuple[bool, int, int]]):
     pool = BlockPool(8)

@@ -106,7 +106,7 @@ def test_client_tokens_are_engine_tokens(running):
 def test_prefixes_are_shared_within_a_salt_on_one_rank(running):
     def cached(rank: int, **body: Any) -> int:
         headers = {"X-data-parallel-rank": str(rank)}
-        *_, trailing = stream(running, headers=headers, **completion(prompt=[9] * 200, **body))
+        *_, trailing = stream(running, headers=headers, **completion(prompt=[777] * 200, **body))
         return int(trailing["usage"]["prompt_tokens_details"]["cached_tokens"])
 
     assert cached(0, cache_salt="a") == 0
@@ -222,11 +222,8 @@ def test_time_is_what_the_model_says(start, emulated):
     stream(engine, **completion(max_tokens=101, prompt=[1] * 16))
     elapsed = time.monotonic() - began
     counters = ENGINE.counters(engine.server)
-    [line] = [
-        line
-        for line in engine.get("/metrics").text.splitlines()
-        if line.startswith("emulator:step_seconds_total{")
-    ]
+    page = engine.get("/metrics").text
+    [line] = [line for line in page.splitlines() if line.startswith("emulator:step_seconds_total{")]
     modelled = float(line.split()[-1])
     assert modelled / 101 == pytest.approx(0.0106, rel=0.05)
     assert counters.step_intervals == 100

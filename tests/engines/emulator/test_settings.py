@@ -74,7 +74,12 @@ def test_an_unknown_model_is_named_with_the_known_ones(emulated):
     [
         ({"layout": Layout(pp=2)}, "emulator_pp"),
         ({"layout": Layout(tp=3)}, "emulator_heads"),
-        ({"layout": Layout(tp=2), "flags": {"cost": "table"}}, "emulator_table_layout"),
+        ({"layout": Layout(tp=2), "drafter": Drafter(), "flags": {"cost": "table"}}, "emulator_table"),
+        ({"layout": Layout(), "flags": {"cost": "table"}}, "emulator_table"),
+        (
+            {"layout": Layout(), "drafter": Drafter(), "flags": {"cost": "table", "gpu": "l4"}},
+            "emulator_table",
+        ),
         (
             {"drafter": Drafter(method="free", k=7), "flags": {"max_num_batched_tokens": 7}},
             "emulator_step_budget",
@@ -89,6 +94,11 @@ def test_each_rule_refuses_its_case_and_lets_the_rest_pass(emulated, change: dic
     refused = ENGINE.refusals(replace(allowed, **change))
     assert rule in [refusal.rule for refusal in refused]
     assert all(refusal.reason for refusal in refused)
+
+
+def test_the_table_takes_what_it_was_fitted_to(emulated):
+    assert ENGINE.refusals(emulated("eagle", 3, cost="table")) == ()
+    assert ENGINE.refusals(emulated(cost="table", gpu="h100", layout=Layout(dp=2))) == ()
 
 
 def test_defaults_are_what_serving_has():
