@@ -1,12 +1,14 @@
 """Readings of the GPUs that this process may use, through NVML."""
 
 import os
+import time
 from collections.abc import Callable
 from typing import Any
 
 import pynvml
 
 MIB = 2**20
+MEMORY_POLL_SECONDS = 0.25
 
 
 class GpuMeter:
@@ -40,6 +42,20 @@ class GpuMeter:
             "gpu_memory_mib": self._each(_memory, sum, 1 / MIB),
             "gpu_sm_clock_mhz": self._each(_clock, min, 1.0),
         }
+
+    def wait_for_memory(
+        self, limit_mib: float, seconds: float, sleep: Callable[[float], None] = time.sleep
+    ) -> float | None:
+        """Wait, about `seconds` at most, until the GPUs use `limit_mib` or less; return what they use in MiB.
+
+        Memory outlives the process that held it by moments: what starts too early finds less than there is.
+        """
+        for _ in range(max(1, round(seconds / MEMORY_POLL_SECONDS))):
+            used = self.read()["gpu_memory_mib"]
+            if used is None or used <= limit_mib:
+                return used
+            sleep(MEMORY_POLL_SECONDS)
+        return self.read()["gpu_memory_mib"]
 
     def close(self) -> None:
         """Let NVML go."""

@@ -176,3 +176,28 @@ def test_the_visible_gpus_are_those_of_the_environment(
     meter = GpuMeter()
     assert meter.available is (memory is not None)
     assert meter.read()["gpu_memory_mib"] == memory
+
+
+@pytest.mark.parametrize(
+    ("used", "seconds", "found", "pauses"),
+    [([900, 500, 100], 10.0, 100.0, 2), ([900], 1.0, 900.0, 4), ([100], 10.0, 100.0, 0)],
+)
+def test_memory_is_waited_for(
+    nvml: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    used: list[int],
+    seconds: float,
+    found: float,
+    pauses: int,
+) -> None:
+    def memory(handle: int) -> SimpleNamespace:
+        return SimpleNamespace(used=(used.pop(0) if len(used) > 1 else used[0]) * 2**20)
+
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetMemoryInfo", memory)
+    slept: list[float] = []
+    assert GpuMeter("0").wait_for_memory(200.0, seconds, sleep=slept.append) == found
+    assert len(slept) == pauses
+
+
+def test_without_gpus_there_is_no_memory_to_wait_for(nvml: list[str]) -> None:
+    assert GpuMeter("").wait_for_memory(0.0, 10.0, sleep=pytest.fail) is None
