@@ -59,8 +59,8 @@ def _table(config: EngineConfig) -> str | None:
     if fitted:
         return None
     return (
-        "cost: table was fitted to llama-3.1-8b with an EAGLE head on one h100; it knows no other model, GPU, "
-        "drafter or tensor parallelism: use cost: roofline"
+        "cost: table was fitted to llama-3.1-8b with an EAGLE head on one h100; it knows no other model, "
+        "GPU, drafter or tensor parallelism: use cost: roofline"
     )
 
 
