@@ -2,7 +2,7 @@
 
 Peaks are the vendor's figures for dense BF16 (half of those printed "with sparsity"), memory in decimal
 gigabytes and link bandwidth per direction. Sources: NVIDIA A100 80GB, H100, H200, HGX B200, A10, L4 and L40S
-data sheets.
+data sheets, and the GA102 architecture paper (RTX 3090, with FP32 accumulation).
 """
 
 from dataclasses import dataclass
@@ -50,6 +50,7 @@ GPUS: dict[str, Gpu] = {
         _gpu("a10", gigabytes=24, gb_s=600, tflops=125, link_gb_s=32, link_us=20),
         _gpu("l4", gigabytes=24, gb_s=300, tflops=121, link_gb_s=32, link_us=20),
         _gpu("l40s", gigabytes=48, gb_s=864, tflops=362, link_gb_s=32, link_us=20),
+        _gpu("rtx3090", gigabytes=24, gb_s=936, tflops=71, link_gb_s=32, link_us=20),
         _gpu("a100", gigabytes=80, gb_s=2039, tflops=312, link_gb_s=300, link_us=9),
         _gpu("h100", gigabytes=80, gb_s=3350, tflops=989.4, link_gb_s=450, link_us=7),
         _gpu("h200", gigabytes=141, gb_s=4800, tflops=989.4, link_gb_s=450, link_us=7),
