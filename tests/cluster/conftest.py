@@ -1,0 +1,102 @@
+"""Sweeps as a user runs them: the command in a process of its own, real local Ray, the emulated engine."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+import pytest
+
+from jobs.result import CellResult
+
+SPECLOAD = Path(sys.executable).with_name("specload")
+SMALL = (
+    "workload=short",
+    "workload.limit=4",
+    "engine.flags.gpu=a10",
+    "+engine.flags.time_scale=0.02",
+    "design.warmup_requests=1",
+)
+"""A sweep whose cells take a second: the emulated hardware runs fifty times as fast as it would."""
+
+
+@dataclass
+class Sweeps:
+    """Starts sweeps in one folder and reads what they left."""
+
+    folder: Path
+    started: list["subprocess.Popen[str]"] = field(default_factory=list)
+
+    def start(self, *words: str) -> "subprocess.Popen[str]":
+        with (self.folder / f"out-{len(self.started)}.txt").open("w") as log:
+            process = subprocess.Popen(
+                [str(SPECLOAD), "sweep", *SMALL, *words],
+                cwd=self.folder,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                text=True,
+                env={**os.environ, "COLUMNS": "200"},
+            )
+        self.started.append(process)
+        return process
+
+    def run(self, *words: str) -> tuple[int, str]:
+        """Run a sweep to its end; return its exit code and all it printed."""
+        process = self.start(*words)
+        code = process.wait(timeout=300)
+        return code, (self.folder / f"out-{len(self.started) - 1}.txt").read_text()
+
+    @property
+    def sweep(self) -> Path:
+        (found,) = (path.parent for path in (self.folder / "results").glob("*/plan.json"))
+        return found
+
+    def results(self) -> list[CellResult]:
+        paths = (self.folder / "results").glob("*/cells/[!.]*/result.json")
+        found = [CellResult.from_dict(json.loads(path.read_text())) for path in paths]
+        return sorted(found, key=lambda result: result.started)
+
+
+@pytest.fixture
+def sweeps(tmp_path: Path) -> Iterator[Sweeps]:
+    found = Sweeps(tmp_path)
+    yield found
+    for process in found.started:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+def wait_until(condition: Callable[[], bool], *, seconds: float) -> bool:
+    """Poll `condition`; False when it still does not hold at the end."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def engine_tree(driver: psutil.Process) -> list[psutil.Process]:
+    """Every living process below the driver that is part of an engine or a load process."""
+    marks = ("engines.emulator", "engines/guard", "engines.guard", "jobs.replay", "vllm", "VLLM")
+    found = []
+    for process in driver.children(recursive=True):
+        try:
+            if any(mark in " ".join(process.cmdline()) for mark in marks):
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def lives(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False

@@ -1,0 +1,161 @@
+"""A sweep from the command line to report and MLflow; what happens when it is stopped or its engines fail."""
+
+import json
+import os
+import signal
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import psutil
+import pytest
+from mlflow import MlflowClient
+
+from jobs.result import CLOSING, FAILED, OPENING, TREATMENT
+from tests.cluster.conftest import SPECLOAD, Sweeps, engine_tree, lives, wait_until
+
+pytestmark = pytest.mark.cluster
+
+GRID = ("-m", "drafter=eagle3", "drafter.k=3,7", "load.concurrency=[1,2]", "design.blocks=2")
+# Gates on the client's lateness say what they should on a busy machine; everything else must hold there too.
+LATENESS = {"loop_lag", "client_cpu", "occupancy"}
+
+
+def test_a_sweep_end_to_end_and_again(sweeps: Sweeps) -> None:
+    code, said = sweeps.run(*GRID)
+    results = sweeps.results()
+    roles = Counter(result.role for result in results)
+    assert roles == {OPENING: 4, CLOSING: 4, TREATMENT: 8}, said
+    for result in results:
+        broken = {
+            gate.name: gate.message for gate in result.gates if not gate.passed and gate.name not in LATENESS
+        }
+        assert not broken
+        assert result.outcome in ("measured", "invalid"), result.reason
+        assert result.emulated
+        assert result.metrics["tokens/client_output"] == result.metrics["tokens/engine_output"]
+    assert code == 0, said
+    assert "EMULATED" in said
+    assert "specload ui" in said
+    assert (sweeps.sweep / "report.html").stat().st_size > 10_000
+    _check_mlflow(sweeps, cells=len(results))
+
+    again, said = sweeps.run(*GRID)
+    assert again == 0
+    assert "nothing to run" in said
+    assert "0 engine starts" in said
+    assert [result.cell for result in sweeps.results()] == [result.cell for result in results]
+
+
+def _check_mlflow(sweeps: Sweeps, *, cells: int) -> None:
+    client = MlflowClient(f"sqlite:///{sweeps.folder / 'results' / 'mlflow.db'}")
+    (experiment,) = [e for e in client.search_experiments() if e.name != "Default"]
+    runs = client.search_runs([experiment.experiment_id], max_results=1000)
+    parents = [run for run in runs if "mlflow.parentRunId" not in run.data.tags]
+    assert [run.info.run_name for run in parents] == [sweeps.sweep.name]
+    children = [run for run in runs if run.data.tags.get("mlflow.parentRunId") == parents[0].info.run_id]
+    assert len(children) == cells
+
+
+def test_a_killed_driver_leaves_no_engine_and_the_same_words_finish_the_rest(sweeps: Sweeps) -> None:
+    driver = sweeps.start(*GRID)
+    watched = psutil.Process(driver.pid)
+    assert wait_until(lambda: len(sweeps.results()) >= 3 or driver.poll() is not None, seconds=120)
+    assert driver.poll() is None
+    assert wait_until(lambda: bool(engine_tree(watched)), seconds=30)
+    engines = engine_tree(watched)
+    before = {result.cell for result in sweeps.results()}
+    os.kill(driver.pid, signal.SIGKILL)
+    driver.wait()
+    assert wait_until(lambda: not any(map(lives, engines)), seconds=15), [
+        p.cmdline() for p in engines if lives(p)
+    ]
+
+    code, said = sweeps.run(*GRID)
+    assert code == 0, said
+    results = sweeps.results()
+    assert before <= {result.cell for result in results}
+    treatments = Counter((r.block, r.arm, r.concurrency) for r in results if r.role == TREATMENT)
+    assert len(treatments) == 8
+    assert set(treatments.values()) == {1}, "a cell was measured twice"
+    resumed = [result for result in results if result.segment == 1]
+    assert {OPENING, CLOSING} <= {result.role for result in resumed}
+    assert {result.block for result in resumed} == {0}
+
+
+def test_sigterm_ends_a_sweep_cleanly(sweeps: Sweeps) -> None:
+    driver = sweeps.start(*GRID)
+    watched = psutil.Process(driver.pid)
+    assert wait_until(lambda: len(sweeps.results()) >= 1 or driver.poll() is not None, seconds=120)
+    tree = watched.children(recursive=True)
+    driver.terminate()
+    assert driver.wait(timeout=60) == 130
+    assert wait_until(lambda: not any(map(lives, tree)), seconds=15), [p.cmdline() for p in tree if lives(p)]
+    assert sweeps.results()
+
+
+def test_a_failing_arm_does_not_stop_the_others(sweeps: Sweeps) -> None:
+    code, said = sweeps.run(
+        "-m", "drafter=eagle3", "drafter.k=3", "load.concurrency=[2]", "design.blocks=1",
+        "+engine.flags.fail=null,{at: mid, after_tokens: 200},{at: oom_start}",
+    )  # fmt: skip
+    by_fault: dict[str, set[str]] = {}
+    for result in sweeps.results():
+        by_fault.setdefault(str(result.factors["engine.flags.fail"]), set()).add(
+            str(result.cause or result.outcome)
+        )
+        if result.outcome == FAILED:
+            assert result.log_tail
+    assert len(by_fault) == 3, said
+    causes = sorted(by_fault.values(), key=str)
+    assert {"died"} in causes
+    assert {"out_of_memory"} in causes
+    assert code == 0, said
+
+
+def test_a_sweep_that_measures_nothing_fails_and_keeps_its_outcomes(sweeps: Sweeps) -> None:
+    code, said = sweeps.run(
+        "drafter=eagle3", "load.concurrency=[1]", "design.blocks=1", "+engine.flags.fail={at: start}"
+    )
+    assert code == 1
+    assert "no cell of" in said
+    assert {result.outcome for result in sweeps.results()} == {FAILED}
+    assert (sweeps.sweep / "report.html").exists()
+
+
+def test_too_few_devices_is_refused_before_anything_starts(sweeps: Sweeps) -> None:
+    code, said = sweeps.run("drafter=eagle3", "layout=tp4", "load.concurrency=[1]", "cluster.slots=2")
+    assert code == 2, said
+    assert not sweeps.results() or all(result.outcome == "infeasible" for result in sweeps.results())
+
+
+def test_a_locked_sweep_refuses_a_second_driver(sweeps: Sweeps) -> None:
+    first = sweeps.start(*GRID)
+    locks = sweeps.folder / "results"
+    assert wait_until(lambda: any(locks.glob("*/driver.lock")) or first.poll() is not None, seconds=60)
+    assert wait_until(lambda: bool(sweeps.results()) or first.poll() is not None, seconds=120)
+    code, said = sweeps.run(*GRID)
+    assert code == 2, said
+    assert "is being run by process" in said
+    first.terminate()
+    first.wait(timeout=60)
+
+
+def test_a_saved_plan_reproduces_the_sweep(sweeps: Sweeps, tmp_path: Path) -> None:
+    words = ("drafter=eagle3", "load.concurrency=[1]", "design.blocks=1")
+    code, said = sweeps.run(*words)
+    assert code == 0, said
+    saved = json.loads((sweeps.sweep / "plan.json").read_text())
+    copy = tmp_path / "elsewhere" / "plan.json"
+    copy.parent.mkdir()
+    copy.write_text(json.dumps(saved))
+    process = subprocess.run(
+        [str(SPECLOAD), "sweep", "--from", str(copy), "--results", str(tmp_path / "other")],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert process.returncode == 0, process.stdout + process.stderr
+    again = json.loads((tmp_path / "other" / saved["sweep"] / "plan.json").read_text())
+    assert again["digest"] == saved["digest"]
