@@ -54,7 +54,7 @@ def verdict_table(summary: Summary) -> RenderableType:
         )
     parts: list[RenderableType] = [*_banners(summary)]
     parts.append(table if summary.rows else Text("No treatment has a result yet."))
-    parts += _outcomes(summary)
+    parts += [*_reasons(summary), *_outcomes(summary)]
     return Group(*parts)
 
 
@@ -144,9 +144,16 @@ def _verdict(row: VerdictRow) -> Text:
     text = Text(words, style=_STYLES.get(row.verdict, ""))
     if row.oversubscribed:
         text.append(" oversubscribed", style="yellow")
-    elif row.verdict == "invalid":
-        text.append(f": {row.reason}")
     return text
+
+
+def _reasons(summary: Summary) -> list[Text]:
+    """Return why each invalid row is so, a line each: in the table they would squeeze the figures."""
+    return [
+        Text(f"{row.label} C={row.concurrency}: {row.reason}")
+        for row in summary.rows
+        if row.verdict == "invalid"
+    ]
 
 
 def _banners(summary: Summary) -> list[Text]:
