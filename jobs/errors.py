@@ -1,7 +1,7 @@
 """Errors of the jobs room.
 
 * JobError
-  x WorkloadError(ValueError)   a workload file is missing, empty, truncated, of the wrong form, or fits nothing
+  x WorkloadError(ValueError)   a file is missing, empty, truncated, of the wrong form, or fits nothing
   x ReplayError                 the load process ended without a usable result
 """
 

@@ -12,7 +12,7 @@ class LoadLevel:
 
     def __post_init__(self) -> None:
         if self.concurrency < 1:
-            message = f"load.concurrency has {self.concurrency}; it counts live conversations: choose 1 or more"
+            message = f"load.concurrency has {self.concurrency}; it counts conversations: choose 1 or more"
             raise ValueError(message)
 
     @property

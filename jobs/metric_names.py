@@ -1,7 +1,7 @@
 """The names under which a cell's figures are kept, each with its unit and definition.
 
-One table for everybody: `jobs/measurement.py` computes them, MLflow shows them, `analysis` reads them, the report
-prints the definition beside the number. A `None` value in a result means that its source was absent.
+One table for everybody: `jobs/measurement.py` computes them, MLflow shows them, `analysis` reads them, the
+report prints the definition beside the number. A `None` value in a result means that its source was absent.
 """
 
 METRICS: dict[str, str] = {
@@ -14,7 +14,7 @@ METRICS: dict[str, str] = {
     "fixed_work/computed_tok_s": "uncached prompt + output tokens of the replay over its makespan",
     "fixed_work/output_tok_s": "output tokens of the replay over its makespan",
     "fixed_work/seconds": "makespan: first dispatch to last end",
-    "window/seconds": "length of the steady window: every user has finished a conversation, to the first without work",
+    "window/seconds": "steady window: from when every user has finished a conversation to the first without work",
     "window/drain_share": "share of the makespan after the steady window",
     "window/occupancy": "mean requests in flight in the window over C (Little's law: near 1)",
     "user/speed_tok_s": "user speed: sum(n - n_first) / sum(last - first), pooled over the cell",
@@ -23,14 +23,14 @@ METRICS: dict[str, str] = {
     "latency/ttft_p99_ms": "time to first token, 99th percentile",
     "latency/tpot_p50_ms": "time per output token: (last - first) / (n - n_first) of a request; median",
     "latency/tpot_p95_ms": "time per output token, 95th percentile",
-    "latency/itl_p50_ms": "inter-token latency: each chunk gap spread over its tokens, weighted by tokens; median",
+    "latency/itl_p50_ms": "inter-token latency: each chunk gap spread over its tokens; median over tokens",
     "latency/itl_p99_ms": "inter-token latency, 99th percentile",
     "latency/icl_p50_ms": "inter-chunk latency: gap between token-carrying chunks; median",
     "latency/icl_p99_ms": "inter-chunk latency, 99th percentile",
     "latency/e2el_p50_ms": "end-to-end latency: last token - dispatch; median",
     "latency/e2el_p95_ms": "end-to-end latency, 95th percentile",
     "latency/decode_share": "decode share f: sum(last - first) / sum(E2EL)",
-    "spec/mal": "mean acceptance length: 1 + accepted / drafts, counter deltas over all ranks; 1 for a baseline",
+    "spec/mal": "mean acceptance length: 1 + accepted / drafts, deltas over all ranks; 1 for a baseline",
     "spec/acceptance_rate": "accepted / drafted tokens",
     "spec/tokens_per_step": "tokens per decode step over all steps, drafted or not",
     "spec/requested_mal": "mean acceptance length that the synthetic acceptance asks for",
@@ -53,4 +53,4 @@ METRICS: dict[str, str] = {
     "client/cpu_share": "CPU of the load process in cores",
     "client/peak_rss_mib": "peak memory of the load process",
 }
-"""Name -> unit and definition. Acceptance by position adds `spec/acceptance_pos_<i>` (unconditional, i from 1)."""
+"""Name -> unit and definition. By position there is also `spec/acceptance_pos_<i>` (unconditional, i from 1)."""

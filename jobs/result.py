@@ -32,7 +32,7 @@ class Gate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellResult:
-    """One arm at one load level in one segment of a block: an outcome, and its measurement if there is one."""
+    """One arm at one load level in one segment of a block: its outcome, and measurement if there is one."""
 
     cell: str
     """Id, and name of the cell's folder in the results."""
@@ -65,7 +65,7 @@ class CellResult:
     factors: Mapping[str, str] = field(default_factory=dict)
     """Every swept key with this cell's value."""
     cause: str | None = None
-    """For `failed`, `invalid` and `infeasible`: a stable word (a gate's name, an engine error's cause, a rule)."""
+    """Why it is not `measured`, as a stable word: a gate's name, an error's cause, a rule."""
     reason: str | None = None
     """The same for people."""
     log_tail: str = ""

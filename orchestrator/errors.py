@@ -7,8 +7,9 @@
   x TrackingError                   exit 2: the MLflow store cannot be used (newer schema, unreachable)
   x SweepFailedError                exit 1: the sweep ran and no cell was measured
 
-The rooms below have trees of their own, drawn at the top of `engines/errors.py` and `jobs/errors.py`. In each tree
-what the user can fix is also a ValueError: the command line shows its message as one paragraph and exits with 2.
+The rooms below have trees of their own, drawn at the top of `engines/errors.py` and `jobs/errors.py`. In each
+tree what the user can fix is also a ValueError: the command line shows its message as one paragraph and exits
+with 2.
 """
 
 

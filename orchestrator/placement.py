@@ -56,7 +56,7 @@ def nodes_of(cluster: Cluster) -> list[Node]:
             devices=node["Resources"].get(cluster.resource, 0.0),
             cpus=node["Resources"].get("CPU", 0.0),
         )
-        for node in ray.nodes()
+        for node in ray.nodes()  # type: ignore[no-untyped-call]  # ray has no annotation there
         if node["Alive"]
     ]
 

@@ -4,6 +4,7 @@ A block's process returns its reports through a streaming generator; this module
 block held at any ending of it.
 """
 
+import logging
 import math
 import os
 import signal
@@ -160,7 +161,7 @@ def connect(cluster: Cluster) -> bool:
     if ray.is_initialized():
         return False
     if cluster.address:
-        ray.init(address=cluster.address, log_to_driver=False, logging_level="warning")
+        ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.WARNING)
         return True
     stand_in = (
         {} if cluster.resource == "GPU" else {cluster.resource: float(cluster.slots or os.cpu_count() or 1)}
@@ -170,7 +171,7 @@ def connect(cluster: Cluster) -> bool:
         resources=stand_in,
         include_dashboard=False,
         log_to_driver=False,
-        logging_level="warning",
+        logging_level=logging.WARNING,
     )
     return True
 

@@ -1,1 +1,1 @@
-"""The load process and its wire format. Nothing here may import ray, mlflow, pandas, pyarrow, hydra or torch."""
+"""The load process and its wire format. Imports no ray, mlflow, pandas, pyarrow, hydra or torch."""

@@ -1,7 +1,8 @@
 """What the load process is told and what it leaves behind: the seam between the block and the load process.
 
 Files in a job's folder: `job.json` (a `ReplayJob`), `workload.json` (the token workload), and after the run
-`requests.jsonl` (one `RequestRecord` a line, in order of dispatch), `chunks.bin` (16-byte records) and `summary.json`.
+`requests.jsonl` (one `RequestRecord` a line, in order of dispatch), `chunks.bin` (16-byte records) and
+`summary.json`.
 """
 
 from collections.abc import Mapping
@@ -67,7 +68,7 @@ class RequestRecord:
     """Index of its first record in `chunks.bin`."""
     finish_reason: str | None
     error: str | None
-    """None for a success, else the cause: `http_500`, `refused`, `cut`, `stall`, `error_body`, `short`, ..."""
+    """None for a success, else the cause: `http_500`, `refused`, `cut`, `stall`, `short`, ..."""
     error_detail: str = ""
 
 

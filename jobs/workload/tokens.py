@@ -1,7 +1,7 @@
 """Conversations as token ids: the frozen object that every arm replays.
 
-Prompts are rendered with the target's own chat template and tokenizer once, by the driver, so that all arms, processes
-and machines send the very same tokens. A turn stores only what changes against the previous prompt.
+Prompts are rendered with the target's own chat template and tokenizer once, by the driver, so that all arms,
+processes and machines send the very same tokens. A turn stores only what changes against the previous prompt.
 """
 
 from dataclasses import dataclass
