@@ -2,8 +2,12 @@
 
 import logging
 import math
+import os
+import pickle
 import shutil
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -321,3 +325,32 @@ def test_a_deleted_experiment_is_taken_up_again(
     restored = client.get_experiment_by_name(small_plan.name)
     assert restored is not None
     assert restored.lifecycle_stage == "active"
+
+
+QUIET = """
+import pickle, sys
+from pathlib import Path
+from orchestrator.tracking import recorder_for
+plan, result = pickle.loads(Path(sys.argv[1]).read_bytes())
+heavy = {"mlflow", "sqlalchemy", "alembic", "pandas"} & set(sys.modules)
+assert not heavy, heavy
+results = Path(sys.argv[1]).parent
+recorder = recorder_for(plan, results)
+recorder.open(plan, results / plan.sweep)
+recorder.record(result, None)
+recorder.close(None, "FINISHED")
+"""
+
+
+def test_it_loads_late_and_says_nothing(small_plan: Plan, results: Path) -> None:
+    (results / "input").write_bytes(pickle.dumps((small_plan, cell(small_plan))))
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MLFLOW_")}
+    done = subprocess.run(
+        [sys.executable, "-c", QUIET, str(results / "input")],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert len(runs(results, small_plan)) == 1
