@@ -67,8 +67,10 @@ def fit_level(cells: pd.DataFrame, objective: str) -> LevelFit:
         cells: rows of `cells_frame`, of one concurrency.
         objective: a name in `OBJECTIVES`.
     """
-    table = cells[cells["outcome"] == MEASURED].assign(y=log_metric(cells, objective))
-    table = table[table["y"].notna()]
+    table = cells[["pair", "arm", "block", "segment", "role", "outcome"]].assign(
+        y=log_metric(cells, objective)
+    )
+    table = table[(table["outcome"] == MEASURED) & table["y"].notna()]
     parts = [part for _, group in table.groupby("pair", sort=True) if (part := _fit_pair(group)) is not None]
     squares = sum(float(np.sum(part.residuals**2)) for part in parts)
     df = sum(part.df for part in parts)

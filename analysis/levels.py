@@ -8,7 +8,7 @@ import pandas as pd
 
 from analysis.fit import LevelFit, fit_level
 from analysis.objectives import OBJECTIVES
-from analysis.pairs import STRATUM, aa_spread
+from analysis.pairs import STRATUM, aa_spreads
 
 _UNIT = ["pair", "arm", "block", "segment", "role"]
 
@@ -32,7 +32,7 @@ def fit_levels(cells: pd.DataFrame) -> list[Level]:
             concurrency=concurrency,
             oversubscribed=oversubscribed,
             fits={name: fit_level(group, name) for name in OBJECTIVES},
-            spread={name: aa_spread(group, name) for name in OBJECTIVES},
+            spread=aa_spreads(group),
         )
         for concurrency, oversubscribed, group in _groups(cells)
     ]

@@ -47,8 +47,8 @@ def pairs_frame(cells: pd.DataFrame) -> pd.DataFrame:
     """
     kept = ["cell", "arm", "label", "pair", "layout", "drafter", "k", "concurrency", "block", "segment"]
     treated = cells[cells["role"] == TREATMENT]
-    own = {f"own_{name}": log_metric(treated, name) for name in OBJECTIVES}
-    left = treated[[*kept, "outcome", "cause", "reason", "oversubscribed"]].assign(**own)
+    facts = treated[[*kept, "outcome", "cause", "reason", "oversubscribed"]]
+    left = pd.concat([facts, log_metrics(treated).add_prefix("own_")], axis=1)
     merged = left.merge(baselines(cells), how="left", on=STRATUM, validate="many_to_one")
     has_open, has_close = merged[OPENING].notna(), merged[CLOSING].notna()
     table = merged[[*kept, "outcome", "cause", OPENING, CLOSING]].copy()
@@ -63,35 +63,43 @@ def pairs_frame(cells: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def aa_spread(cells: pd.DataFrame, name: str) -> float | None:
-    """Return the A/A spread of an objective: root mean square of the baselines' ln(close/open).
+def aa_spreads(cells: pd.DataFrame) -> dict[str, float | None]:
+    """Return the A/A spread by objective: root mean square of the baselines' ln(close/open).
 
     None where no segment has both.
     """
-    differences = baselines(cells)[f"aa_{name}"].dropna().to_numpy(dtype=float)
-    if differences.size == 0:
-        return None
-    return float(np.sqrt(np.mean(differences**2)))
+    table = baselines(cells)
+    found: dict[str, float | None] = {}
+    for name in OBJECTIVES:
+        differences = table[f"aa_{name}"].dropna().to_numpy(dtype=float)
+        found[name] = float(np.sqrt(np.mean(differences**2))) if differences.size else None
+    return found
+
+
+def log_metrics(cells: pd.DataFrame) -> pd.DataFrame:
+    """Return the natural log of each objective's metric; missing where it is absent or not positive."""
+    values = cells[[objective.metric for objective in OBJECTIVES.values()]].astype(float)
+    logs = np.log(values.where(values > 0.0).to_numpy())
+    return pd.DataFrame(logs, index=cells.index, columns=pd.Index(OBJECTIVES))
 
 
 def log_metric(cells: pd.DataFrame, name: str) -> pd.Series:
-    """Return the natural log of an objective's metric; missing where it is absent or not positive."""
-    values = cells[OBJECTIVES[name].metric].astype(float)
-    return values.where(values > 0.0).map(np.log)
+    """Return one objective's column of `log_metrics`."""
+    return log_metrics(cells)[name]
 
 
 def _side(cells: pd.DataFrame, role: str, side: str) -> pd.DataFrame:
     part = cells[cells["role"] == role]
     measured = part["outcome"] == MEASURED
-    logs = {f"{side}_{name}": log_metric(part, name).where(measured) for name in OBJECTIVES}
-    return part[STRATUM].assign(
-        **{
+    facts = pd.DataFrame(
+        {
             role: part["cell"].where(measured),
             f"{side}_outcome": part["outcome"],
             f"{side}_oversubscribed": part["oversubscribed"],
-            **logs,
         }
     )
+    logs = log_metrics(part).where(measured).add_prefix(f"{side}_")
+    return pd.concat([part[STRATUM], facts, logs], axis=1)
 
 
 def _why(row: Mapping[Hashable, Any]) -> str | None:

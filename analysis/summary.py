@@ -64,7 +64,9 @@ def summarise(
     if objective not in OBJECTIVES:
         message = f"objective {objective!r} is unknown; choose one of {', '.join(OBJECTIVES)}"
         raise ValueError(message)
-    items = as_results(results)
+    items = sorted(
+        as_results(results), key=lambda item: item.cell
+    )  # sums then round alike, whatever the order
     cells = cells_frame(items)
     counts = Counter(item.outcome for item in items)
     outcomes = {outcome: counts.get(outcome, 0) for outcome in OUTCOMES}

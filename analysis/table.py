@@ -106,8 +106,13 @@ def _verdict(
     group: pd.DataFrame, contrast: Contrast | None, level: Level | None, *, threshold: float, objective: str
 ) -> Verdict:
     if level is not None and contrast is not None:
-        spread = level.spread[objective]
-        return decide(contrast, level.fits[objective], practical=threshold, spread=spread)
+        return decide(
+            contrast,
+            level.fits[objective],
+            practical=threshold,
+            spread=level.spread[objective],
+            higher_is_better=OBJECTIVES[objective].higher_is_better,
+        )
     if bool(group["valid"].any()):
         reason = f"no figure for {OBJECTIVES[objective].title} on both sides of any pair"
     else:

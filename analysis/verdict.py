@@ -46,7 +46,14 @@ def threshold_of(practical: float, spread: float | None) -> float:
     return practical if spread is None else max(practical, math.expm1(spread))
 
 
-def decide(contrast: Contrast, fit: LevelFit, *, practical: float, spread: float | None) -> Verdict:
+def decide(
+    contrast: Contrast,
+    fit: LevelFit,
+    *,
+    practical: float,
+    spread: float | None,
+    higher_is_better: bool = True,
+) -> Verdict:
     """Return the verdict on one contrast.
 
     Args:
@@ -54,6 +61,7 @@ def decide(contrast: Contrast, fit: LevelFit, *, practical: float, spread: float
         fit: the level's fit, for what further blocks would bring.
         practical: threshold below which a difference does not matter, as a share.
         spread: A/A spread of the level as a log ratio; None where no segment had two baselines.
+        higher_is_better: whether a ratio above 1 is a gain (a throughput) or a loss (a latency).
     """
     threshold = threshold_of(practical, spread)
     told = _told(threshold, practical)
@@ -65,13 +73,11 @@ def decide(contrast: Contrast, fit: LevelFit, *, practical: float, spread: float
         )
         return Verdict(word=UNDECIDED, reason=reason, threshold=threshold)
     limit = math.log1p(threshold)
-    word = _place(contrast.estimate, half, limit)
-    if word is not None:
-        where = {
-            WINS: "above 1 + t",
-            LOSES: "below 1/(1 + t)",
-            NO_DIFFERENCE: "between 1/(1 + t) and 1 + t",
-        }[word]
+    side = _place(contrast.estimate, half, limit)
+    if side is not None:
+        gain = side if higher_is_better else -side
+        word = {1: WINS, -1: LOSES, 0: NO_DIFFERENCE}[gain]
+        where = {1: "above 1 + t", -1: "below 1/(1 + t)", 0: "between 1/(1 + t) and 1 + t"}[side]
         return Verdict(word=word, reason=f"interval lies {where}, {told}", threshold=threshold)
     more = blocks_needed(contrast, fit, limit)
     if more is None:
@@ -122,15 +128,14 @@ def sign_flip_p(log_ratios: Sequence[float]) -> float | None:
     return float(np.mean(sums >= abs(values.sum()) * (1.0 - 1e-12)))
 
 
-def _place(estimate: float, half: float, limit: float) -> str | None:
+def _place(estimate: float, half: float, limit: float) -> int | None:
+    """Return 1 if the interval lies above the limits, -1 below, 0 between, None across one of them."""
     low, high = estimate - half, estimate + half
     if low > limit:
-        return WINS
+        return 1
     if high < -limit:
-        return LOSES
-    if low > -limit and high < limit:
-        return NO_DIFFERENCE
-    return None
+        return -1
+    return 0 if low > -limit and high < limit else None
 
 
 def _told(threshold: float, practical: float) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from analysis.frame import cells_frame
-from analysis.pairs import aa_spread, baselines, pairs_frame
+from analysis.pairs import aa_spreads, baselines, pairs_frame
 from jobs.result import CLOSING, FAILED, INVALID, OPENING, TREATMENT, CellResult
 
 Make = Callable[..., CellResult]
@@ -32,7 +32,7 @@ def test_denominator_is_the_geometric_mean_of_opening_and_closing(make_cell: Mak
     assert pair["valid"]
     assert pair["caveat"] is None
     assert pair["log_total"] == pytest.approx(math.log(100.0 / math.sqrt(80.0 * 125.0)))
-    assert aa_spread(cells_frame(cells), "total") == pytest.approx(math.log(125 / 80))
+    assert aa_spreads(cells_frame(cells))["total"] == pytest.approx(math.log(125 / 80))
 
 
 def test_one_baseline_alone_is_a_caveat(make_cell: Make) -> None:
@@ -42,7 +42,7 @@ def test_one_baseline_alone_is_a_caveat(make_cell: Make) -> None:
         assert pair["valid"]
         assert pair["caveat"] == f"no {missing} baseline: the {there} one stands alone"
         assert pair["log_total"] == pytest.approx(math.log(100 / 80))
-        assert aa_spread(cells_frame(cells), "total") is None
+        assert aa_spreads(cells_frame(cells))["total"] is None
 
 
 @pytest.mark.parametrize("change", [{"segment": 1}, {"block": 1}, {"concurrency": 8}, {"layout": "tp2"}])
@@ -104,7 +104,7 @@ def test_spread_is_the_root_mean_square(make_cell: Make) -> None:
             base(make_cell, CLOSING, 100.0 * ratio, block=block),
         ]
     expected = math.sqrt((math.log(1.03) ** 2 + math.log(1.01) ** 2) / 3)
-    assert aa_spread(cells_frame(cells), "total") == pytest.approx(expected)
+    assert aa_spreads(cells_frame(cells))["total"] == pytest.approx(expected)
     assert len(baselines(cells_frame(cells))) == 3
 
 
