@@ -114,6 +114,9 @@ def cells_frame(results: Iterable[CellResult | Mapping[str, Any]]) -> pd.DataFra
 def load_sweep(directory: str | Path) -> Sweep:
     """Read a sweep's folder: `plan.json` and `cells/*/result.json`.
 
+    Folders whose name starts with a dot are no cells: they are being written, or hold an earlier outcome of a
+    cell that was measured again.
+
     Raises:
         ResultsError: no such sweep, or a file that is damaged; every damaged file is named.
     """
@@ -124,7 +127,7 @@ def load_sweep(directory: str | Path) -> Sweep:
     plan: dict[str, Any] = {}
     results: list[CellResult] = []
     damaged: list[str] = []
-    for path in [root / "plan.json", *sorted((root / "cells").glob("*/result.json"))]:
+    for path in [root / "plan.json", *sorted((root / "cells").glob("[!.]*/result.json"))]:
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             if path.name == "plan.json":

@@ -13,12 +13,13 @@ from analysis.figures import k_figures, layout_figure, ratio_figure
 from analysis.fit import CONFIDENCE
 from analysis.frame import arm_labels, as_results, cells_frame
 from analysis.objectives import OBJECTIVES
+from analysis.report.engines import command_lines, differences
 from analysis.rows import VerdictRow
 from analysis.summary import Summary
 from jobs.metric_names import METRICS
-from jobs.result import CLOSING, MEASURED, OPENING, TREATMENT, CellResult
+from jobs.result import MEASURED, CellResult
 
-FACTS = ("engine", "version", "host", "devices", "workload", "order", "argv")
+FACTS = ("engine", "engine_version", "model", "validity", "host", "cores", "devices", "workload", "seed")
 """Keys of a cell's identity worth a line in the provenance, where present."""
 CELL_METRICS = (
     "throughput/total_tok_s",
@@ -80,7 +81,8 @@ def build_context(
         "gates": _gate_counts(cells),
         "troubles": [(labels[cell.arm], cell) for cell in cells if cell.outcome != MEASURED],
         "refused": _refused(plan),
-        "differences": _differences(cells, labels),
+        "differences": differences(directory, cells, labels),
+        "command_lines": command_lines(directory, cells, labels),
         "cells": [(labels[cell.arm], cell) for cell in sorted(cells, key=_cell_order)],
         "cell_metrics": CELL_METRICS,
         "metrics": METRICS,
@@ -158,34 +160,6 @@ def _refused(plan: Mapping[str, Any]) -> list[tuple[str, str, str]]:
         name = f"{sizes}/{drafter.get('method', '?')}-k{drafter.get('k', '?')}"
         found.append((name, str(entry.get("rule", "")), str(entry.get("reason", ""))))
     return found
-
-
-def _differences(
-    cells: Sequence[CellResult], labels: Mapping[str, str]
-) -> list[tuple[str, list[tuple[str, Any, Any]]]]:
-    """Return, an arm each, what its engine resolved differently from its baseline's, drafter included."""
-    baselines: dict[str, Mapping[str, Any]] = {}
-    for cell in cells:
-        resolved = cell.identity.get("resolved")
-        if cell.role in (OPENING, CLOSING) and isinstance(resolved, Mapping):
-            baselines.setdefault(_pair(cell), resolved)
-    found: dict[str, list[tuple[str, Any, Any]]] = {}
-    for cell in cells:
-        own, base = cell.identity.get("resolved"), baselines.get(_pair(cell))
-        if (
-            cell.role != TREATMENT
-            or labels[cell.arm] in found
-            or base is None
-            or not isinstance(own, Mapping)
-        ):
-            continue
-        keys = sorted(key for key in {*own, *base} if own.get(key) != base.get(key))
-        found[labels[cell.arm]] = [(key, base.get(key), own.get(key)) for key in keys]
-    return list(found.items())
-
-
-def _pair(cell: CellResult) -> str:
-    return str(cell.identity.get("pair_key") or cell.layout)
 
 
 def _cell_order(cell: CellResult) -> tuple[Any, ...]:

@@ -88,6 +88,13 @@ def test_every_damaged_file_is_named(tmp_path: Path, make_cell: Make) -> None:
         load_sweep(tmp_path)
 
 
+def test_earlier_outcomes_and_unfinished_folders_are_no_cells(tmp_path: Path, make_cell: Make) -> None:
+    save(tmp_path, [make_cell(cell="x"), make_cell(cell=".earlier-x-1", outcome="failed")])
+    (tmp_path / "cells" / ".staging").mkdir()
+    (tmp_path / "cells" / ".staging" / "result.json").write_text("{")
+    assert [result.cell for result in load_sweep(tmp_path).results] == ["x"]
+
+
 def test_not_a_sweep(tmp_path: Path) -> None:
     with pytest.raises(ResultsError, match=r"has no plan\.json; give the folder"):
         load_sweep(tmp_path)

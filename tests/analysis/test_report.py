@@ -1,4 +1,5 @@
 import dataclasses
+import json
 import re
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
@@ -180,18 +181,24 @@ def test_damaged_provenance_is_told(tmp_path: Path, make_sweep: Sweep) -> None:
     assert "is damaged" in report(make_sweep(levels=(4,), blocks=1), tmp_path).text
 
 
-def test_configuration_differences(tmp_path: Path, make_sweep: Sweep) -> None:
+def test_configuration_differences_and_command_lines(tmp_path: Path, make_sweep: Sweep) -> None:
     results = [
-        dataclasses.replace(
-            r, identity={"resolved": {"block_size": 16, "spec.k": r.k, "kv_blocks": 900 - r.k}}
-        )
-        for r in make_sweep(levels=(4,), blocks=1)
+        dataclasses.replace(result, identity={"run": f"run-{result.role}"})
+        for result in make_sweep(levels=(4,), blocks=1)
     ]
+    for role, k in ((OPENING, 0), (TREATMENT, 3)):
+        folder = tmp_path / "engines" / f"run-{role}"
+        folder.mkdir(parents=True)
+        (folder / "resolved.json").write_text(
+            json.dumps({"block_size": 16, "spec.k": k, "kv_blocks": 900 - k})
+        )
+        (folder / "r0-command.json").write_text(json.dumps({"argv": ["python", "-m", "engine", f"--k={k}"]}))
     text = report(results, tmp_path).text
     section = text[text.index("Configuration differences") : text.index("Workload")]
     assert "spec.k" in section
     assert "897" in section
     assert "block_size" not in section
+    assert "python -m engine --k=3" in text
 
 
 def test_ratio_figure_marks_the_crossover_and_missing_ratios(make_sweep: Sweep) -> None:
