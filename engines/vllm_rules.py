@@ -132,11 +132,11 @@ def _mtp_depth(config: EngineConfig) -> str | None:
 
 
 def _pipeline(config: EngineConfig) -> str | None:
-    pp, drafter = config.layout.pp, config.drafter
-    if pp > 1 and _method(config).draft_tp:
+    if config.layout.pp > 1 and config.flags.get("async_scheduling") is True and not _runs_v2(config):
         return (
-            f"vLLM does not run the drafter {drafter.method!r} over pipeline stages (layout.pp={pp}); "
-            "choose a layout with pp=1"
+            "vLLM's V1 model runner schedules synchronously over pipeline stages "
+            f"(layout.pp={config.layout.pp}), "
+            "whatever the flag says; set engine.flags.async_scheduling=false"
         )
     return None
 
