@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import psutil
 from omegaconf import OmegaConf
@@ -83,7 +84,7 @@ def _gpus() -> Finding:
 
 def _engines() -> Iterator[Finding]:
     for path in sorted((config_folder() / "engine").glob("*.yaml")):
-        option = OmegaConf.load(path)
+        option = _option(path)
         what = f"engine={path.stem}"
         name, python = str(option["name"]), option["python"]
         if name not in ENGINES:
@@ -101,7 +102,7 @@ def _engines() -> Iterator[Finding]:
 
 def _models() -> Iterator[Finding]:
     for path in sorted((config_folder() / "model").glob("*.yaml")):
-        folder = OmegaConf.load(path)["path"]
+        folder = _option(path)["path"]
         if folder is None:
             continue
         found = (Path(str(folder)).expanduser() / "config.json").is_file()
@@ -113,6 +114,12 @@ def _models() -> Iterator[Finding]:
             if found
             else "`make models` builds the small ones; others: set model.path to their folder",
         )
+
+
+def _option(path: Path) -> dict[str, Any]:
+    option = OmegaConf.to_container(OmegaConf.load(path), resolve=True)
+    assert isinstance(option, dict)
+    return {str(key): value for key, value in option.items()}
 
 
 def _disk(results: Path) -> Finding:
