@@ -14,6 +14,7 @@ from engines.registry import engine_named
 from jobs.cell import Bench, Pairing, failed_result, measure_cell
 from jobs.cores import CoreLease, Cores
 from jobs.fleet import Fleet, visible_devices
+from jobs.gpus import GpuMemory
 from jobs.task import BlockTask, CellReport, CellTask, EngineReport, EngineStopped, Report, RunTask
 
 START_ATTEMPTS = 2
@@ -26,18 +27,22 @@ class BlockRunner:
     def run(self, task: BlockTask) -> Iterator[Report]:
         """Yield a report for each engine start and stop and for each cell, in the order of the task."""
         with CoreLease(engine=task.engine_cores, load=task.load_cores) as lease:
+            memory = GpuMemory(visible_devices(task.resource, task.devices))
             pairing = Pairing()
             for run in task.runs:
-                yield from _Turn(task, run, lease.cores, pairing).reports()
+                yield from _Turn(task, run, lease.cores, memory, pairing).reports()
 
 
 class _Turn:
     """One arm's turn in the block."""
 
-    def __init__(self, task: BlockTask, run: RunTask, cores: Cores, pairing: Pairing) -> None:
+    def __init__(
+        self, task: BlockTask, run: RunTask, cores: Cores, memory: GpuMemory, pairing: Pairing
+    ) -> None:
         self.task = task
         self.run = run
         self.cores = cores
+        self.memory = memory
         self.pairing = pairing
         self.engine: Engine = engine_named(run.config.engine)
         self.engines = 0
@@ -87,6 +92,7 @@ class _Turn:
         for attempt in range(1, START_ATTEMPTS + 1):
             begun = time.monotonic()
             try:
+                self.memory.check()
                 seconds = fleet.start(ready_seconds=self.task.ready_seconds)
             except EngineError as error:
                 spent = time.monotonic() - begun

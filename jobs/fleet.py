@@ -113,20 +113,8 @@ class Fleet:
         """Return the last lines of every replica's log."""
         return "\n".join(running.process.log_tail() for running in self._running)
 
-    def _start_replica(self, replica: int, ready_seconds: float) -> RunningEngine:
-        for attempt in range(1, PORT_ATTEMPTS + 1):
-            site = self._site(replica)
-            command = self.engine.command(self.config, site)
-            record = {"argv": list(command.argv), "env": dict(command.env), "site": asdict(site)}
-            (site.directory / "command.json").write_text(json.dumps(record, indent=1, default=str))
-            try:
-                return start_engine(self.engine, self.config, site, ready_seconds=ready_seconds)
-            except PortInUseError:
-                if attempt == PORT_ATTEMPTS:
-                    raise
-        raise AssertionError
-
-    def _site(self, replica: int) -> Site:
+    def site(self, replica: int) -> Site:
+        """Return a place for one replica: its devices and cores, a leased port, a folder of its own."""
         width = self.config.layout.devices
         directory = self._site_directory(replica)
         directory.mkdir(exist_ok=True)
@@ -137,6 +125,19 @@ class Fleet:
             devices=self.device_names[replica * width : (replica + 1) * width],
             cpus=self._cores.of_replica(replica, self.replicas),
         )
+
+    def _start_replica(self, replica: int, ready_seconds: float) -> RunningEngine:
+        for attempt in range(1, PORT_ATTEMPTS + 1):
+            site = self.site(replica)
+            command = self.engine.command(self.config, site)
+            record = {"argv": list(command.argv), "env": dict(command.env), "site": asdict(site)}
+            (site.directory / "command.json").write_text(json.dumps(record, indent=1, default=str))
+            try:
+                return start_engine(self.engine, self.config, site, ready_seconds=ready_seconds)
+            except PortInUseError:
+                if attempt == PORT_ATTEMPTS:
+                    raise
+        raise AssertionError
 
     def _site_directory(self, replica: int) -> Path:
         return self._directory / f"{self.name}-r{replica}"

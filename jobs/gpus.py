@@ -2,13 +2,61 @@
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pynvml
 
+from engines.errors import EngineMemoryError
+
 MIB = 2**20
 MEMORY_POLL_SECONDS = 0.25
+
+
+MEMORY_SLACK_MIB = 256.0
+"""What may stay in use on a freed GPU: contexts of the driver come and go."""
+MEMORY_SECONDS = 60.0
+"""Longest wait for memory that a stopped engine held."""
+
+
+class GpuMemory:
+    """The memory level of a block's GPUs, which every engine has to find again."""
+
+    def __init__(self, device_names: Sequence[str]) -> None:
+        """Read the level of the named GPUs; of none where the names are empty."""
+        self._names = ",".join(device_names)
+        self.level_mib = self._read()
+        """Memory in use in MiB before any engine of the block; None without GPUs."""
+
+    def check(self) -> None:
+        """Wait until the GPUs are as empty as the block found them.
+
+        Raises:
+            EngineMemoryError: what an earlier engine held has not come back.
+        """
+        if self.level_mib is None:
+            return
+        limit = self.level_mib + MEMORY_SLACK_MIB
+        meter = GpuMeter(self._names)
+        try:
+            used = meter.wait_for_memory(limit, MEMORY_SECONDS)
+        finally:
+            meter.close()
+        if used is not None and used > limit:
+            message = (
+                f"GPUs {self._names} still hold {used:.0f} MiB {MEMORY_SECONDS:.0f} s after the last engine "
+                f"stopped; the block found them at {self.level_mib:.0f} MiB. Nothing can be measured on them"
+            )
+            raise EngineMemoryError(message)
+
+    def _read(self) -> float | None:
+        if not self._names:
+            return None
+        meter = GpuMeter(self._names)
+        try:
+            return meter.read()["gpu_memory_mib"]
+        finally:
+            meter.close()
 
 
 class GpuMeter:

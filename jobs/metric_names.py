@@ -14,7 +14,7 @@ METRICS: dict[str, str] = {
     "fixed_work/computed_tok_s": "uncached prompt + output tokens of the replay over its makespan",
     "fixed_work/output_tok_s": "output tokens of the replay over its makespan",
     "fixed_work/seconds": "makespan: first dispatch to last end",
-    "window/seconds": "steady window: from when every user has finished a conversation to the first without work",
+    "window/seconds": "steady window: every user has finished a conversation, to the first user without work",
     "window/drain_share": "share of the makespan after the steady window",
     "window/occupancy": "mean requests in flight in the window over C (Little's law: near 1)",
     "user/speed_tok_s": "user speed: sum(n - n_first) / sum(last - first), pooled over the cell",
@@ -53,4 +53,4 @@ METRICS: dict[str, str] = {
     "client/cpu_share": "CPU of the load process in cores",
     "client/peak_rss_mib": "peak memory of the load process",
 }
-"""Name -> unit and definition. By position there is also `spec/acceptance_pos_<i>` (unconditional, i from 1)."""
+"""Name -> unit and definition. Besides, by position: `spec/acceptance_pos_<i>` (unconditional, i from 1)."""

@@ -27,5 +27,5 @@ BUILTIN = {
     "builtin": partial(read_set, "builtin"),
     "builtin_short": partial(read_set, "short"),
 }
-"""Format -> reader. `builtin`: coding, operations and support dialogues of two to four turns; `builtin_short`:
-one or two turns of about sixty prompt tokens, for engines on CPU cores."""
+"""Format -> reader. `builtin`: coding, operations and support dialogues of two to four turns;
+`builtin_short`: one or two turns of about sixty prompt tokens, for engines on CPU cores."""

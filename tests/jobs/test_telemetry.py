@@ -10,8 +10,9 @@ import pytest
 
 from engines.base import Engine, Server
 from engines.counters import Counters
-from engines.errors import EngineError
+from engines.errors import EngineError, EngineMemoryError
 from engines.spec import EngineConfig, Model
+from jobs import gpus
 from jobs.gpus import GpuMeter
 from jobs.telemetry import Sampler
 
@@ -201,3 +202,27 @@ def test_memory_is_waited_for(
 
 def test_without_gpus_there_is_no_memory_to_wait_for(nvml: list[str]) -> None:
     assert GpuMeter("").wait_for_memory(0.0, 10.0, sleep=pytest.fail) is None
+
+
+def test_an_engine_is_refused_gpus_that_still_hold_an_earlier_ones_memory(
+    nvml: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used = {"mib": 100}
+    monkeypatch.setattr(
+        pynvml, "nvmlDeviceGetMemoryInfo", lambda handle: SimpleNamespace(used=used["mib"] * 2**20)
+    )
+    monkeypatch.setattr(gpus, "MEMORY_SECONDS", 0.3)
+    memory = gpus.GpuMemory(["0"])
+    memory.check()
+    used["mib"] = 9000
+    with pytest.raises(EngineMemoryError, match="still hold 9000 MiB"):
+        memory.check()
+    used["mib"] = 300
+    memory.check()
+
+
+def test_there_is_nothing_to_check_without_gpus(nvml: list[str]) -> None:
+    memory = gpus.GpuMemory([])
+    memory.check()
+    assert memory.level_mib is None
+    assert nvml == []
