@@ -217,3 +217,21 @@ def test_big_files_count_with_their_edges(tmp_path):
         stream.seek(-1, 2)
         stream.write(b"1")
     assert folder_digest(tmp_path) != before
+
+
+@pytest.mark.parametrize(
+    ("experiment", "treatments"),
+    [("quickstart", 3), ("crossover", 2), ("k_sweep", 5), ("layout_by_drafter", 4)],
+)
+def test_the_emulated_experiments_can_be_planned(experiment, treatments):
+    plan = make_plan(collect([f"+experiment={experiment}"])).plan
+    assert sum(not arm.is_baseline for arm in plan.arms) == treatments
+    assert plan.refused == ()
+    assert {run.role for block in plan.blocks for run in block.runs} == {"opening", "treatment", "closing"}
+
+
+def test_the_experiments_on_real_engines_compose():
+    assert len(collect(["+experiment=quickstart_vllm"])) == 4
+    assert (
+        len(collect(["+experiment=real_vllm_grid", "layout=tp1,tp2", "drafter.k=2"])) == 8
+    )  # a corner of it

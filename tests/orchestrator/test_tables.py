@@ -103,7 +103,7 @@ def test_size_and_time_of_a_plan(small_plan):
         foreign,
     ]
     # starts: 2 x (2 + 4 + 3 + 2), 3 being the mean of the known ones
-    # cells: baselines 4 x 30, one treatment 2 x (6 + 12), the other 4 x 12, 12 being the mean of the known ones
+    # cells: baselines 4 x 30, one treatment 2 x (6 + 12), the other 4 x 12, 12 being the mean likewise
     found = estimate(small_plan, timings)
     assert found.device_seconds == 22.0 + 120.0 + 36.0 + 48.0
     assert found.guessed_cells == 6
