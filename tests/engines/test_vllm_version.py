@@ -22,7 +22,7 @@ def test_either_distribution_counts(tmp_path: Path, name: str) -> None:
 
 
 def test_an_environment_without_vllm_says_how_to_get_it() -> None:
-    with pytest.raises(EngineEnvironmentError, match="has no vLLM; build .* `make engine-env`"):
+    with pytest.raises(EngineEnvironmentError, match=r"has no vLLM; build .* `make engine-env`"):
         vllm_version(sys.executable)
 
 

@@ -1,0 +1,36 @@
+"""Runs inside the engine's environment: have vLLM's own parser read command lines, without an engine.
+
+Standard input is a JSON list of argument lists (what follows the server's module); standard output a JSON
+list with null for each line that vLLM takes, and else the reason.
+"""
+
+import contextlib
+import io
+import json
+import sys
+
+from vllm.engine.arg_utils import AsyncEngineArgs
+from vllm.entrypoints.launchers.cli_args import make_arg_parser, validate_parsed_serve_args
+from vllm.usage.usage_lib import UsageContext
+from vllm.utils.argparse_utils import FlexibleArgumentParser
+
+
+def verdict(words: list[str]) -> str | None:
+    errors = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(errors):
+            args = make_arg_parser(FlexibleArgumentParser()).parse_args(words)
+        validate_parsed_serve_args(args)
+        AsyncEngineArgs.from_cli_args(args).create_engine_config(usage_context=UsageContext.OPENAI_API_SERVER)
+    except SystemExit:
+        return errors.getvalue().strip().splitlines()[-1]
+    except Exception as error:  # noqa: BLE001 - whatever vLLM raises is its verdict
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+if __name__ == "__main__":
+    lines = json.load(sys.stdin)
+    with contextlib.redirect_stdout(sys.stderr):
+        verdicts = [verdict(words) for words in lines]
+    json.dump(verdicts, sys.stdout)

@@ -1,0 +1,121 @@
+"""vLLM's own parser takes every command line we write, and refuses what our rules refuse for its sake."""
+
+import json
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from engines.base import Site
+from engines.spec import Acceptance, Drafter, EngineConfig, Layout
+from engines.vllm import VllmEngine
+from engines.vllm_command import environment
+from engines.vllm_flags import SWITCHES, VALUES
+
+pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(300)]
+
+Parse = Callable[[Sequence[EngineConfig]], list[str | None]]
+
+EXAMPLES = {
+    "attention_backend": "CPU_ATTN",
+    "block_size": 64,
+    "compilation_config": {"mode": 0},
+    "custom_histogram_buckets": {"inter_token_latency": [0.001, 0.01]},
+    "dtype": "bfloat16",
+    "gpu_memory_utilization": 0.5,
+    "kv_cache_memory_bytes": 1_000_000_000,
+    "max_num_batched_tokens": 4096,
+    "max_num_seqs": 8,
+    "num_gpu_blocks_override": 100,
+    "optimization_level": 0,
+    "performance_mode": "throughput",
+    "prefix_caching_hash_algo": "sha256_cbor",
+    "scheduling_policy": "priority",
+    "uvicorn_log_level": "warning",
+    "watermark": 0.01,
+}
+
+
+@pytest.fixture(scope="module")
+def parse(vllm_python: str, tmp_path_factory: pytest.TempPathFactory) -> Parse:
+    def run(configs: Sequence[EngineConfig]) -> list[str | None]:
+        site = Site(port=8100, directory=tmp_path_factory.mktemp("site"), cpus=(0,))
+        lines = [list(VllmEngine().command(config, site).argv[3:]) for config in configs]
+        answer = subprocess.run(
+            [vllm_python, str(Path(__file__).with_name("parse_lines.py"))],
+            input=json.dumps(lines),
+            capture_output=True,
+            text=True,
+            env=environment(configs[0], site),
+            check=False,
+        )
+        assert answer.returncode == 0, answer.stderr[-2000:]
+        verdicts: list[str | None] = json.loads(answer.stdout)
+        return verdicts
+
+    return run
+
+
+def test_every_line_of_the_experiments_is_taken(parse: Parse, tiny: EngineConfig, tiny_models: Path) -> None:
+    drafters = [
+        Drafter(),
+        Drafter(method="ngram", k=3, options={"prompt_lookup_max": 4, "prompt_lookup_min": 2}),
+        Drafter(
+            method="ngram", k=4, options={"num_speculative_tokens_per_batch_size": [[1, 4, 4], [5, 32, 0]]}
+        ),
+        Drafter(method="free", k=3),
+        Drafter(method="free", k=7, acceptance=Acceptance(alpha=0.74)),
+        Drafter(method="free", k=3, acceptance=Acceptance(alpha=1.0)),
+        Drafter(method="free", k=3, acceptance=Acceptance(alpha=0.0)),
+        Drafter(method="draft_model", k=2, model=str(tiny_models / "draft30")),
+    ]
+    layouts = [Layout(), Layout(tp=2), Layout(dp=2), Layout(tp=2, dp=2)]
+    # vLLM writes its resolved data-parallel ports into its own environment, so one line is read per layout.
+    configs = [replace(tiny, drafter=drafter, layout=layout) for layout in layouts for drafter in drafters]
+    verdicts = parse(configs)
+    assert {config.label: verdict for config, verdict in zip(configs, verdicts, strict=True) if verdict} == {}
+
+
+def test_every_switch_and_many_values_are_flags_of_this_vllm(parse: Parse, tiny: EngineConfig) -> None:
+    flags = [{name: state} for name in sorted(SWITCHES) for state in (True, False)]
+    flags += [{name: value} for name, value in EXAMPLES.items()]
+    verdicts = parse([replace(tiny, flags={**tiny.flags, **each}) for each in flags])
+    # Some switches want hardware or a model that is not here; an argument parser's refusal is another matter.
+    unknown = {
+        str(each): verdict
+        for each, verdict in zip(flags, verdicts, strict=True)
+        if verdict and ("unrecognized" in verdict or "error: argument" in verdict)
+    }
+    assert unknown == {}
+    assert set(EXAMPLES) <= VALUES
+
+
+def test_every_value_flag_exists_in_this_vllm(vllm_python: str) -> None:
+    script = (
+        "import json; from vllm.entrypoints.launchers.cli_args import make_arg_parser as m;"
+        "from vllm.utils.argparse_utils import FlexibleArgumentParser as P;"
+        "print('OPTIONS', json.dumps([o for a in m(P())._actions for o in a.option_strings]))"
+    )
+    answer = subprocess.run([vllm_python, "-c", script], capture_output=True, text=True, check=True)
+    line = next(line for line in answer.stdout.splitlines() if line.startswith("OPTIONS "))
+    known = set(json.loads(line.removeprefix("OPTIONS ")))
+    assert {name for name in VALUES | SWITCHES if "--" + name.replace("_", "-") not in known} == set()
+
+
+def test_vllm_refuses_what_our_rules_refuse_for_its_sake(
+    parse: Parse, tiny: EngineConfig, tiny_models: Path
+) -> None:
+    refused = {
+        "heads_divisible_by_tp": replace(tiny, layout=Layout(tp=3)),
+        "context_of_model": replace(tiny, model=replace(tiny.model, max_context=5000)),
+        "vllm_drafter_folder": replace(
+            tiny, drafter=Drafter(method="draft_model", k=2, model=str(tiny_models / "absent"))
+        ),
+        "vllm_drafter_model": replace(tiny, drafter=Drafter(method="draft_model", k=2)),
+        "vllm_expert_parallel": replace(tiny, flags={**tiny.flags, "enable_expert_parallel": True}),
+    }
+    for rule, config in refused.items():
+        assert rule in [refusal.rule for refusal in VllmEngine().refusals(config)]
+    assert None not in parse(list(refused.values()))
