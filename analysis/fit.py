@@ -19,6 +19,7 @@ from analysis.pairs import log_metric
 from jobs.result import MEASURED, TREATMENT
 
 CONFIDENCE = 0.95
+_KEY = ("pair", "arm", "block", "segment", "role")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,11 +68,17 @@ def fit_level(cells: pd.DataFrame, objective: str) -> LevelFit:
         cells: rows of `cells_frame`, of one concurrency.
         objective: a name in `OBJECTIVES`.
     """
-    table = cells[["pair", "arm", "block", "segment", "role", "outcome"]].assign(
-        y=log_metric(cells, objective)
-    )
-    table = table[(table["outcome"] == MEASURED) & table["y"].notna()]
-    parts = [part for _, group in table.groupby("pair", sort=True) if (part := _fit_pair(group)) is not None]
+    y = log_metric(cells, objective).to_numpy(dtype=float)
+    usable = (cells["outcome"] == MEASURED).to_numpy(dtype=bool) & np.isfinite(y)
+    keys = [
+        (str(pair), str(arm), str(block), str(segment), str(role))
+        for pair, arm, block, segment, role in zip(*(cells[name].tolist() for name in _KEY), strict=True)
+    ]
+    groups: dict[str, list[int]] = {}
+    for row in np.flatnonzero(usable):
+        groups.setdefault(keys[row][0], []).append(int(row))
+    fits = (_fit_pair([keys[row] for row in groups[pair]], y[groups[pair]]) for pair in sorted(groups))
+    parts = [part for part in fits if part is not None]
     squares = sum(float(np.sum(part.residuals**2)) for part in parts)
     df = sum(part.df for part in parts)
     repeats = sum(sum(part.pairs) - len(part.arms) for part in parts)
@@ -112,38 +119,33 @@ class _PairFit:
     keys: list[tuple[str, ...]]
 
 
-def _fit_pair(group: pd.DataFrame) -> _PairFit | None:
-    stratum = group["block"].astype(str) + "/" + group["segment"].astype(str)
-    treated = (group["role"] == TREATMENT).to_numpy()
-    with_baseline = stratum.isin(
-        stratum[~treated]
-    )  # a cell without a baseline beside it says nothing about a ratio
-    group, stratum, treated = group[with_baseline], stratum[with_baseline], treated[with_baseline.to_numpy()]
-    if group.empty:
+def _fit_pair(keys: list[tuple[str, ...]], y: np.ndarray) -> _PairFit | None:
+    with_baseline = {key[2:4] for key in keys if key[4] != TREATMENT}
+    kept = [
+        row for row, key in enumerate(keys) if key[2:4] in with_baseline
+    ]  # others say nothing about a ratio
+    if not kept:
         return None
-    names = group["arm"].to_numpy()
-    arms = sorted(set(names[treated]))
-    strata = sorted(set(stratum))
-    design = np.zeros((len(group), len(strata) + len(arms)))
-    rows = np.arange(len(group))
-    design[rows, [strata.index(name) for name in stratum]] = 1.0
-    design[rows[treated], [len(strata) + arms.index(name) for name in names[treated]]] = 1.0
-    y = group["y"].to_numpy(dtype=float)
+    keys, y = [keys[row] for row in kept], y[kept]
+    strata = {stratum: column for column, stratum in enumerate(sorted(with_baseline))}
+    arms = {arm: column for column, arm in enumerate(sorted({key[1] for key in keys if key[4] == TREATMENT}))}
+    design = np.zeros((len(keys), len(strata) + len(arms)))
+    for row, (_, arm, block, segment, role) in enumerate(keys):
+        design[row, strata[block, segment]] = 1.0
+        if role == TREATMENT:
+            design[row, len(strata) + arms[arm]] = 1.0
     solution, _, rank, _ = np.linalg.lstsq(design, y)
     assert rank == design.shape[1], "every stratum has a baseline, so all effects are estimable"
     covariance = np.linalg.inv(design.T @ design)[len(strata) :, len(strata) :]
     return _PairFit(
-        arms=arms,
+        arms=list(arms),
         estimates=[float(value) for value in solution[len(strata) :]],
         factors=[float(value) for value in np.diag(covariance)],
-        pairs=[len(set(stratum[treated & (names == arm)])) for arm in arms],
+        pairs=[len({key[2:4] for key in keys if key[1] == arm and key[4] == TREATMENT}) for arm in arms],
         correlation=_mean_correlation(covariance),
-        df=len(group) - int(rank),
+        df=len(keys) - int(rank),
         residuals=y - design @ solution,
-        keys=[
-            (str(row.pair), str(row.arm), str(row.block), str(row.segment), str(row.role))
-            for row in group.itertuples(index=False)
-        ],
+        keys=keys,
     )
 
 

@@ -78,14 +78,15 @@ def aa_spreads(cells: pd.DataFrame) -> dict[str, float | None]:
 
 def log_metrics(cells: pd.DataFrame) -> pd.DataFrame:
     """Return the natural log of each objective's metric; missing where it is absent or not positive."""
-    values = cells[[objective.metric for objective in OBJECTIVES.values()]].astype(float)
-    logs = np.log(values.where(values > 0.0).to_numpy())
-    return pd.DataFrame(logs, index=cells.index, columns=pd.Index(OBJECTIVES))
+    return pd.DataFrame({name: log_metric(cells, name) for name in OBJECTIVES})
 
 
 def log_metric(cells: pd.DataFrame, name: str) -> pd.Series:
     """Return one objective's column of `log_metrics`."""
-    return log_metrics(cells)[name]
+    values = cells[OBJECTIVES[name].metric].to_numpy(dtype=float)
+    positive = values > 0.0
+    logs = np.log(values, out=np.full(len(values), np.nan), where=positive)
+    return pd.Series(logs, index=cells.index)
 
 
 def _side(cells: pd.DataFrame, role: str, side: str) -> pd.DataFrame:
