@@ -1,6 +1,7 @@
 """Every level of a sweep fitted for every objective, and the covariance of an arm's means over its levels."""
 
-from collections.abc import Iterator, Mapping
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,27 +40,41 @@ def fit_levels(cells: pd.DataFrame) -> list[Level]:
 
 
 def level_covariance(levels: list[Level], objective: str, arm: str) -> tuple[np.ndarray, float] | None:
-    """Return the covariance of an arm's means over these levels and the degrees of freedom behind it.
+    """Return the covariance of an arm's means over these levels, and the degrees of freedom behind it.
 
-    Levels of one engine share its start, so their errors go together: variances are those of each level's
-    own fit, correlations come from the residuals of all arms at both levels. None where a level has no
-    replicate.
+    Variances are those of each level's own fit; a level without a replicate borrows the mean variance of the
+    others. Levels of one engine share its start, so their errors go together: one correlation, common to all
+    pairs of levels, comes from the residuals of all arms. None where no level has a replicate.
     """
     fits = [level.fits[objective] for level in levels]
-    errors = [fit.contrasts[arm].error for fit in fits]
-    if any(error is None for error in errors):
+    known = [(fit.variance, fit.df) for fit in fits if fit.variance is not None]
+    if not known:
         return None
-    scale = np.array(errors, dtype=float)
-    correlation = np.eye(len(fits))
-    for first in range(len(fits)):
-        for second in range(first):
-            value = _correlation(fits[first].residuals, fits[second].residuals)
-            correlation[first, second] = correlation[second, first] = value
-    values, vectors = np.linalg.eigh(
-        correlation
-    )  # pairwise estimates need not be positive semidefinite together
-    correlation = (vectors * np.clip(values, 0.0, None)) @ vectors.T
-    return correlation * np.outer(scale, scale), float(min(fit.df for fit in fits))
+    pooled = sum(variance * df for variance, df in known) / sum(df for _, df in known)
+    variances = [pooled if fit.variance is None else fit.variance for fit in fits]
+    factors = [fit.contrasts[arm].factor for fit in fits]
+    scale = np.sqrt(np.array(variances) * np.array(factors))
+    correlation = np.full((len(fits), len(fits)), common_correlation([fit.residuals for fit in fits]))
+    np.fill_diagonal(correlation, 1.0)
+    return correlation * np.outer(scale, scale), float(min(df for _, df in known))
+
+
+def common_correlation(levels: Sequence[Mapping[tuple[str, ...], float]]) -> float:
+    """Return the correlation, 0 to 1, of residuals of the same run at any two levels.
+
+    One number over all pairs of levels: the few residuals of a sweep would make one a pair mostly noise.
+    A shared start cannot make levels go against each other, so a negative estimate is taken as 0.
+    """
+    products = sizes = 0.0
+    for first, second in itertools.combinations(levels, 2):
+        keys = sorted(set(first) & set(second))
+        x, y = np.array([first[key] for key in keys]), np.array([second[key] for key in keys])
+        size = float(np.sqrt(np.sum(x**2) * np.sum(y**2)))
+        if size > 0.0:
+            weight = len(keys) / size
+            products += weight * float(np.sum(x * y))
+            sizes += weight * size
+    return min(1.0, max(0.0, products / sizes)) if sizes > 0.0 else 0.0
 
 
 def _groups(cells: pd.DataFrame) -> Iterator[tuple[int, bool, pd.DataFrame]]:
@@ -69,11 +84,3 @@ def _groups(cells: pd.DataFrame) -> Iterator[tuple[int, bool, pd.DataFrame]]:
             group = cells[(cells["concurrency"] == concurrency) & (crowded == oversubscribed)]
             if not group.empty:
                 yield int(concurrency), oversubscribed, group
-
-
-def _correlation(first: Mapping[tuple[str, ...], float], second: Mapping[tuple[str, ...], float]) -> float:
-    keys = sorted(set(first) & set(second))
-    x = np.array([first[key] for key in keys])
-    y = np.array([second[key] for key in keys])
-    size = float(np.sqrt(np.sum(x**2) * np.sum(y**2)))
-    return float(np.sum(x * y) / size) if size > 0.0 else 0.0

@@ -149,6 +149,23 @@ def test_infeasible_arm_and_lost_block(make_sweep: Sweep) -> None:
     assert "3 of 27 cells have no measurement that counts: 3 failed" in partly.caveats
 
 
+def test_a_level_without_a_replicate_borrows_its_noise_for_the_crossover_only(
+    plain: list[CellResult],
+) -> None:
+    once = change(
+        plain, lambda r: r.concurrency == 16 and r.block > 0, outcome=FAILED, cause="died", metrics={}
+    )
+    summary = summarise(once, threshold=0.02)
+    assert at(summary, 16).verdict == UNDECIDED
+    (total,) = (crossing for crossing in summary.crossovers if crossing.objective == "total")
+    whole = next(row for row in summarise(plain, threshold=0.02).crossovers if row.objective == "total")
+    assert total.crossover.low is not None
+    assert total.crossover.high is not None
+    assert whole.crossover.low is not None
+    assert whole.crossover.high is not None
+    assert total.crossover.high - total.crossover.low > whole.crossover.high - whole.crossover.low
+
+
 def test_published_study_shows_its_unequal_hit_rates(make_sweep: Sweep, true_arm: Any) -> None:
     arm = true_arm(
         k=7, label="tp1/block-k7", ratios={10: 1.29, 16: 0.91}, computed={10: 1.73, 16: 0.80},
