@@ -3,6 +3,7 @@
 Found with dumps of real engines (baseline, n-gram, draft model, synthetic acceptance; two starts each).
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,6 +31,12 @@ VOLATILE = (
     "env.VLLM_RPC_BASE_PATH",
 )
 """Prefixes of keys that name a place or a moment: ports, instance ids, cores, measured compile times."""
+
+COPIES = ("speculative_config.target_model_config", "speculative_config.target_parallel_config")
+"""Sections that repeat the target's own."""
+DRAFT = "speculative_config.draft_"
+"""The drafter's sections are named like the target's, with this in front."""
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 DRAFTER_KEYS = (
     "speculative_config",
@@ -63,6 +70,6 @@ def comparable(info: Mapping[str, Any]) -> dict[str, Any]:
             name = "env." + key.removeprefix(ENV)
         else:
             continue
-        if not name.startswith(VOLATILE):
-            plain[name] = value
+        if not name.removeprefix(DRAFT).startswith(VOLATILE) and not name.startswith(COPIES):
+            plain[name] = _ADDRESS.sub("", value) if isinstance(value, str) else value
     return plain
