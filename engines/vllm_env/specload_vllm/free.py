@@ -42,9 +42,10 @@ class FreeDrafter:
         """Return K token ids for each request; none for one in prefill or at the context limit."""
         drafts: list[list[int]] = []
         for sampled, length in zip(sampled_token_ids, num_tokens_no_spec, strict=False):
-            if not len(sampled) or length >= self.max_model_len:
+            room = min(self.k, self.max_model_len - int(length))
+            if not len(sampled) or room < 1:
                 drafts.append([])
                 continue
             last = int(sampled[-1])
-            drafts.append([(last + self.stride * step) % self.vocabulary for step in range(1, self.k + 1)])
+            drafts.append([(last + self.stride * step) % self.vocabulary for step in range(1, room + 1)])
         return drafts
