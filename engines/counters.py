@@ -45,6 +45,8 @@ class Counters:
     """Gauge: requests in the batch now; in a delta the later snapshot's value."""
     waiting: int
     """Gauge: requests queued now; in a delta the later snapshot's value."""
+    slipped_seconds: float = 0.0
+    """Emulated engines only: seconds by which the machine fell behind the hardware it emulates."""
     kv_usage: float
     """Gauge, 0 to 1: mean over ranks of the KV cache in use; in a delta the later snapshot's value."""
 

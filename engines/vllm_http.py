@@ -172,6 +172,7 @@ def parse_counters(text: str, *, time: float) -> Counters:
         step_intervals=int(page.required("vllm:inter_token_latency_seconds_count")),
         step_seconds=page.required("vllm:inter_token_latency_seconds_sum"),
         first_tokens=int(page.required("vllm:time_to_first_token_seconds_count")),
+        slipped_seconds=page.total("emulator:slipped_seconds_total"),
         running=gauges.running,
         waiting=gauges.waiting,
         kv_usage=gauges.kv_usage,

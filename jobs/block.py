@@ -4,6 +4,7 @@
 failure is an outcome of its cell and never stops the runs after it.
 """
 
+import json
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -101,7 +102,8 @@ class _Turn:
                     raise
                 fleet.stop(grace=self.task.stop_seconds)
             else:
-                yield self._engine_report(fleet, ready=True, seconds=seconds)
+                resolved = json.dumps(dict(fleet.resolved()), indent=1, sort_keys=True, default=str).encode()
+                yield self._engine_report(fleet, ready=True, seconds=seconds, resolved=resolved)
                 return seconds
         raise AssertionError
 
@@ -139,12 +141,14 @@ class _Turn:
     def _name(self) -> str:
         return self.run.run if self.engines == 1 else f"{self.run.run}-engine{self.engines}"
 
-    def _engine_report(self, fleet: Fleet, *, ready: bool, seconds: float, message: str = "") -> EngineReport:
+    def _engine_report(
+        self, fleet: Fleet, *, ready: bool, seconds: float, message: str = "", resolved: bytes | None = None
+    ) -> EngineReport:
         return EngineReport(
             run=self._name,
             label=self.run.config.label,
             ready=ready,
             seconds=seconds,
             message=message,
-            files=fleet.files(),
+            files=fleet.files() | ({"resolved.json": resolved} if resolved else {}),
         )

@@ -163,6 +163,7 @@ def _measure(bench: Bench, cell: CellTask, folder: Path) -> _Measured:
         ideal=ideal_cached(task.workload, order, block_size) if block_size else None,
         cold=cold or salt is not None,
         oversubscribed=bench.cores.oversubscribed,
+        emulated=fleet.engine.capabilities.emulated,
     )
     resolved = fleet.resolved()
     side = Side(resolved=resolved, delivered=Delivered.of(data))

@@ -5,6 +5,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -51,8 +52,15 @@ class Fleet:
         Raises:
             EngineStartError: one of them did not become ready; those already started are stopped by `stop`.
         """
-        for replica in range(self.replicas):
-            self._running.append(self._start_replica(replica, ready_seconds))
+        with ThreadPoolExecutor(self.replicas) as threads:
+            starts = [
+                threads.submit(self._start_replica, replica, ready_seconds)
+                for replica in range(self.replicas)
+            ]
+        errors = [error for start in starts if (error := start.exception()) is not None]
+        self._running.extend(start.result() for start in starts if start.exception() is None)
+        if errors:
+            raise errors[0]
         return max(running.start_seconds for running in self._running)
 
     def stop(self, *, grace: float) -> None:

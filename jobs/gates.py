@@ -28,6 +28,11 @@ milliseconds: a quarter of a step, rarely reached, moves no figure by more than 
 """
 CPU_CORES = 0.7
 """Allowed CPU of the load process, in cores: above it, it is about to be the bottleneck."""
+SLIP_SHARE = 0.05
+"""Share of a replay by which an emulated engine may fall behind the hardware it emulates.
+
+It falls behind first where it sends most chunks a second, which is the baseline: that would flatter drafters.
+"""
 ACCEPTANCE_ERRORS = 4.0
 """Standard errors by which a realised mean acceptance length may miss the requested one by chance."""
 ACCEPTANCE_SHARE = 0.02
@@ -66,6 +71,7 @@ def cell_gates(
     ideal: IdealCache | None,
     cold: bool,
     oversubscribed: bool,
+    emulated: bool,
 ) -> tuple[Gate, ...]:
     """Return every gate of one cell, passed or not.
 
@@ -78,6 +84,7 @@ def cell_gates(
         cold: Whether the cache was emptied, or the requests carry a salt nobody used before.
         oversubscribed: Whether client and engine share a core: then the client's lateness is no news, and the
             cell gets no verdict anyway.
+        emulated: Whether the engine models hardware, and so can fall behind it.
     """
     gates = [
         _request_errors(data),
@@ -89,6 +96,8 @@ def cell_gates(
         _prompt_lengths(data),
         _cold_cache(metrics, ideal, cold=cold),
     ]
+    if emulated:
+        gates.append(_emulator_pace(data, counters))
     if acceptance is not None:
         gates.append(_acceptance(counters, metrics, acceptance))
     return tuple(gates)
@@ -214,6 +223,18 @@ def _cold_cache(metrics: Mapping[str, float | None], ideal: IdealCache | None, *
         f"{limit:.0f} (prefixes that conversations share)"
     )
     return Gate(name=name, passed=cached <= limit, message=message, value=cached, limit=limit)
+
+
+def _emulator_pace(data: ReplayData, counters: Counters) -> Gate:
+    seconds = (data.summary.ended - data.summary.started) / 1e9
+    value = counters.slipped_seconds / seconds if seconds else 0.0
+    message = (
+        f"this machine fell {counters.slipped_seconds:.2f} s in {seconds:.1f} s behind what it emulates; "
+        f"{SLIP_SHARE:.0%} is allowed: raise engine.flags.time_scale, or stop what else runs here"
+    )
+    return Gate(
+        name="emulator_pace", passed=value <= SLIP_SHARE, message=message, value=value, limit=SLIP_SHARE
+    )
 
 
 def _acceptance(counters: Counters, metrics: Mapping[str, float | None], acceptance: Acceptance) -> Gate:

@@ -19,6 +19,21 @@ MEMORY_SECONDS = 60.0
 """Longest wait for memory that a stopped engine held."""
 
 
+def list_gpus() -> list[dict[str, Any]]:
+    """Return name, UUID, memory (GiB) and driver of each GPU here; empty where there is no driver."""
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return []
+    try:
+        driver = pynvml.nvmlSystemGetDriverVersion()
+        return [_listed(index, driver) for index in range(pynvml.nvmlDeviceGetCount())]
+    except pynvml.NVMLError:
+        return []
+    finally:
+        pynvml.nvmlShutdown()
+
+
 class GpuMemory:
     """The memory level of a block's GPUs, which every engine has to find again."""
 
@@ -140,3 +155,14 @@ def _memory(handle: Any) -> float:
 
 def _clock(handle: Any) -> float:
     return float(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM))
+
+
+def _listed(index: int, driver: str) -> dict[str, Any]:
+    handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+    return {
+        "index": index,
+        "name": pynvml.nvmlDeviceGetName(handle),
+        "uuid": pynvml.nvmlDeviceGetUUID(handle),
+        "memory_gib": round(pynvml.nvmlDeviceGetMemoryInfo(handle).total / 2**30, 1),
+        "driver": driver,
+    }

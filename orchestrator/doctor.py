@@ -15,7 +15,7 @@ from omegaconf import OmegaConf
 
 from engines.errors import EngineError
 from engines.registry import ENGINES, engine_named
-from orchestrator.gpus import list_gpus
+from jobs.gpus import list_gpus
 from orchestrator.sweep import config_folder
 
 OK = "ok"

@@ -1,5 +1,6 @@
 """The driver of a sweep: runs what is left of a plan and is the only one who writes its results."""
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,6 +135,8 @@ class _Sweep:
     def _finish(self) -> SweepOutcome:
         results = self.ledger.results()
         summary = summarise(results, threshold=self.plan.threshold)
+        summary_file = self.ledger.directory / "summary.json"
+        summary_file.write_text(json.dumps(summary.to_dict(), indent=1, sort_keys=True))
         report = write_report(
             self.ledger.directory, plan=self.plan.to_dict(), results=results, summary=summary
         )

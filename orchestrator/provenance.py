@@ -19,7 +19,7 @@ from typing import Any
 
 import psutil
 
-from orchestrator.gpus import list_gpus
+from jobs.gpus import list_gpus
 
 FILE = "provenance.json"
 _ROOT = Path(__file__).resolve().parent.parent

@@ -32,7 +32,7 @@ def judge(make_replay: Replay, make_counters: MakeCounters) -> Callable[..., dic
         found = measure(
             data, counters=counters, capacity_tokens=None, gauges=[], devices=1, requested_mal=requested
         ).metrics
-        options = {"ideal": IDEAL, "cold": True, "oversubscribed": False, **changes}
+        options = {"ideal": IDEAL, "cold": True, "oversubscribed": False, "emulated": False, **changes}
         gates = cell_gates(
             data, counters=counters, metrics={**found, **(metrics or {})}, acceptance=acceptance, **options
         )
@@ -212,3 +212,15 @@ def test_equal_work(make_replay: Replay) -> None:
     assert failed(gates) == ["equal_work"]
     assert gates["equal_work"].value == -1
     assert "199" in gates["equal_work"].message
+
+
+def test_an_emulator_that_falls_behind_what_it_emulates_fails_the_cell(
+    judge: Judge, make_replay: Replay, make_counters: MakeCounters
+) -> None:
+    data = make_replay()
+    seconds = (data.summary.ended - data.summary.started) / 1e9
+    kept_up = replace(make_counters(), slipped_seconds=0.04 * seconds)
+    late = replace(make_counters(), slipped_seconds=0.06 * seconds)
+    assert failed(judge(data, kept_up, emulated=True)) == []
+    assert failed(judge(data, late, emulated=True)) == ["emulator_pace"]
+    assert "emulator_pace" not in judge(data, late)
