@@ -22,6 +22,8 @@ TIMEOUT = httpx.Timeout(10.0, connect=2.0)
 """Seconds. A control request goes to this machine: whoever needs longer is stuck."""
 PLAIN = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """No certificates: engines here speak plain HTTP, and loading the usual ones costs 30 ms of CPU a client."""
+INFO_TIMEOUT = httpx.Timeout(60.0, connect=2.0)
+"""Seconds. The resolved configuration comes with a description of the machine, which takes vLLM several."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +70,7 @@ def read_server_info(url: str) -> dict[str, Any]:
         EngineError: no answer, or no JSON object (vLLM answers only in its development mode).
     """
     try:
-        info = _get(url, "/server_info", config_format="json").json()
+        info = _get(url, "/server_info", INFO_TIMEOUT, config_format="json").json()
     except ValueError as error:
         message = f"{url}/server_info did not answer with JSON: {error}"
         raise EngineError(message) from error
@@ -223,10 +225,10 @@ def _whole(text: str | None) -> int | None:
     return int(text) if text is not None and text.isdigit() else None
 
 
-def _get(url: str, path: str, **params: str) -> httpx.Response:
+def _get(url: str, path: str, timeout: httpx.Timeout = TIMEOUT, **params: str) -> httpx.Response:
     try:
         with control_client() as client:
-            return client.get(url + path, params=params).raise_for_status()
+            return client.get(url + path, params=params, timeout=timeout).raise_for_status()
     except httpx.HTTPError as error:
         message = f"{url}{path} did not answer: {_words(error)}"
         raise EngineError(message) from error

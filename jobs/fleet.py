@@ -43,6 +43,7 @@ class Fleet:
         self.device_names = tuple(device_names)
         self._cores = cores
         self._running: list[RunningEngine] = []
+        self._resolved: Mapping[str, Any] | None = None
         self._exit = ExitStack()
         self._directory = Path(tempfile.mkdtemp(prefix="specload-engine-"))
 
@@ -68,6 +69,7 @@ class Fleet:
         for running in self._running:
             running.stop(grace)
         self._running.clear()
+        self._resolved = None
         self._exit.close()
 
     def remove_files(self) -> None:
@@ -105,7 +107,9 @@ class Fleet:
 
     def resolved(self) -> Mapping[str, Any]:
         """Return the resolved configuration of the first replica: all are started alike."""
-        return self.engine.resolved(self.servers[0])
+        if self._resolved is None:
+            self._resolved = self.engine.resolved(self.servers[0])
+        return self._resolved
 
     def files(self) -> dict[str, bytes]:
         """Return what the engines leave behind: command lines and logs."""

@@ -99,7 +99,8 @@ class Sampler:
         before, self._busy = self._busy, (busy, total)
         share = None
         if before is not None and total > before[1]:
-            share = (busy - before[0]) / (total - before[1])
+            # the kernel's idle and iowait counters may step back a little
+            share = min(1.0, max(0.0, (busy - before[0]) / (total - before[1])))
         memory = psutil.virtual_memory()
         return {
             "host_cpu": share,

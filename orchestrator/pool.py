@@ -163,8 +163,6 @@ def connect(cluster: Cluster) -> bool:
     if cluster.address:
         ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.WARNING)
         return True
-    # Ray authenticates a local cluster by default, and says so at every start unless it was asked to
-    os.environ.setdefault("RAY_AUTH_MODE", "token")
     stand_in = (
         {} if cluster.resource == "GPU" else {cluster.resource: float(cluster.slots or os.cpu_count() or 1)}
     )

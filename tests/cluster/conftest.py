@@ -30,12 +30,13 @@ class Sweeps:
     """Starts sweeps in one folder and reads what they left."""
 
     folder: Path
+    common: tuple[str, ...] = SMALL
     started: list["subprocess.Popen[str]"] = field(default_factory=list)
 
     def start(self, *words: str) -> "subprocess.Popen[str]":
         with (self.folder / f"out-{len(self.started)}.txt").open("w") as log:
             process = subprocess.Popen(
-                [str(SPECLOAD), "sweep", *SMALL, *words],
+                [str(SPECLOAD), "sweep", *self.common, *words],
                 cwd=self.folder,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -45,11 +46,15 @@ class Sweeps:
         self.started.append(process)
         return process
 
-    def run(self, *words: str) -> tuple[int, str]:
+    def run(self, *words: str, timeout: float = 300) -> tuple[int, str]:
         """Run a sweep to its end; return its exit code and all it printed."""
         process = self.start(*words)
-        code = process.wait(timeout=300)
-        return code, (self.folder / f"out-{len(self.started) - 1}.txt").read_text()
+        code = process.wait(timeout=timeout)
+        return code, self.said()
+
+    def said(self) -> str:
+        """Return what the latest sweep has printed."""
+        return (self.folder / f"out-{len(self.started) - 1}.txt").read_text()
 
     @property
     def sweep(self) -> Path:
