@@ -26,6 +26,8 @@ class Site:
     """Concrete GPUs (index or UUID) for CUDA_VISIBLE_DEVICES; empty without GPUs."""
     cpus: tuple[int, ...] = ()
     """CPU cores the engine may use; empty for all."""
+    start_cpus: tuple[int, ...] = ()
+    """CPU cores it may use until it is ready, when nothing is measured yet; empty for `cpus`."""
     host: str = "127.0.0.1"
 
 

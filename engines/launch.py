@@ -84,10 +84,11 @@ def start_engine(engine: Engine, config: EngineConfig, site: Site, *, ready_seco
     site.directory.mkdir(parents=True, exist_ok=True)
     command = engine.command(config, site)
     began = time.monotonic()
-    process = EngineProcess.start(command, site.directory / LOG_NAME, cpus=site.cpus)
+    process = EngineProcess.start(command, site.directory / LOG_NAME, cpus=site.start_cpus or site.cpus)
     server = Server(url=f"http://{site.host}:{site.port}", config=config, pid=process.pid)
     try:
         _Start(engine, server, process, site.port, ready_seconds).wait()
+        process.bind(site.cpus)
     except BaseException:
         process.stop(STOP_GRACE)
         raise

@@ -108,6 +108,15 @@ class EngineProcess:
                 continue
         return [process for pid, process in found.items() if pid not in guards and _lives(process)]
 
+    def bind(self, cpus: Sequence[int]) -> None:
+        """Bind every thread of the engine to `cpus` (empty: leave them); threads to come inherit it."""
+        if not cpus:
+            return
+        for process in self.tree():
+            for task in Path(f"/proc/{process.pid}/task").glob("*"):
+                with contextlib.suppress(OSError):  # a thread that has ended meanwhile
+                    os.sched_setaffinity(int(task.name), cpus)
+
     def log_tail(self, lines: int = 200) -> str:
         """Return the last `lines` lines of the log, none from before this start."""
         with self.log.open("rb") as file:

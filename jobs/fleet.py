@@ -136,6 +136,7 @@ class Fleet:
             directory=directory,
             devices=self.device_names[replica * width : (replica + 1) * width],
             cpus=self._cores.of_replica(replica, self.replicas),
+            start_cpus=tuple(sorted({*self._cores.engine, *self._cores.load})),
         )
 
     def _start_replica(self, replica: int, ready_seconds: float) -> RunningEngine:

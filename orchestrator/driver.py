@@ -89,7 +89,11 @@ class _Sweep:
             self._record(CellReport(result=result))
         segments = pending(self.plan, known, retry_failed=retry_failed)
         if segments:
-            self._measure(segments)
+            try:
+                self._measure(segments)
+            except KeyboardInterrupt:
+                self.recorder.close(None, status="KILLED")
+                raise
         else:
             self.say(f"{self.plan.sweep}: every cell has its outcome; nothing to run")
         return self._finish()

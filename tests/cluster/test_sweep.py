@@ -92,6 +92,27 @@ def test_sigterm_ends_a_sweep_cleanly(sweeps: Sweeps) -> None:
     assert driver.wait(timeout=60) == 130
     assert wait_until(lambda: not any(map(lives, tree)), seconds=15), [p.cmdline() for p in tree if lives(p)]
     assert sweeps.results()
+    client = MlflowClient(f"sqlite:///{sweeps.folder / 'results' / 'mlflow.db'}")
+    (experiment,) = [e for e in client.search_experiments() if e.name != "Default"]
+    (parent,) = client.search_runs([experiment.experiment_id], f"attributes.run_name = '{sweeps.sweep.name}'")
+    assert parent.info.status == "KILLED"
+
+
+def test_a_killed_block_goes_on_in_a_new_segment(sweeps: Sweeps) -> None:
+    driver = sweeps.start(*GRID)
+    watched = psutil.Process(driver.pid)
+    assert wait_until(lambda: len(sweeps.results()) >= 3 or driver.poll() is not None, seconds=120)
+    engines = engine_tree(watched)
+    (block,) = [p for p in watched.children(recursive=True) if "BlockRunner" in " ".join(p.cmdline())]
+    block.kill()
+    assert wait_until(lambda: not any(map(lives, engines)), seconds=15)
+    assert driver.wait(timeout=240) == 0, sweeps.said()
+    results = sweeps.results()
+    assert "process was lost" in sweeps.said()
+    treatments = Counter((r.block, r.arm, r.concurrency) for r in results if r.role == TREATMENT)
+    assert len(treatments) == 8
+    assert set(treatments.values()) == {1}
+    assert {result.segment for result in results if result.block == 0} == {0, 1}
 
 
 def test_a_failing_arm_does_not_stop_the_others(sweeps: Sweeps) -> None:

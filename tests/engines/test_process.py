@@ -216,6 +216,28 @@ def test_cores_and_environment_reach_the_whole_tree(tmp_path: Path, started: lis
         assert os.sched_getaffinity(pid) == {core}
 
 
+def test_binding_a_living_engine_reaches_every_thread_of_its_tree(
+    tmp_path: Path, started: list[EngineProcess]
+) -> None:
+    threads = (
+        "import threading, time; threading.Thread(target=time.sleep, args=(600,)).start(); "
+        "print('ready', flush=True)"
+    )
+    script = f'{sys.executable} -c "{threads}" & wait'
+    process = EngineProcess.start(command(script, tmp_path), tmp_path / "log")
+    started.append(process)
+    wait_for(process)
+    tree = process.tree()
+    assert len(tree) == 2
+    core = max(os.sched_getaffinity(0))
+    process.bind(())
+    assert os.sched_getaffinity(process.pid) == os.sched_getaffinity(0)
+    process.bind((core,))
+    tasks = [int(task.name) for found in tree for task in Path(f"/proc/{found.pid}/task").iterdir()]
+    assert len(tasks) >= 3
+    assert all(os.sched_getaffinity(task) == {core} for task in tasks)
+
+
 @pytest.mark.parametrize("folder", ["a 0", "a'; echo foo", "a\n0", "ä"])
 def test_odd_folders_are_only_names(tmp_path: Path, started: list[EngineProcess], folder: str) -> None:
     odd = tmp_path / folder

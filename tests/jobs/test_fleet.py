@@ -35,6 +35,7 @@ def test_replicas_fill_the_slice_with_gpus_and_cores_of_their_own() -> None:
         sites = [fleet.site(replica) for replica in range(2)]
         assert [site.devices for site in sites] == [("2", "3"), ("5", "7")]
         assert [site.cpus for site in sites] == [(0, 1), (2, 3)]
+        assert {site.start_cpus for site in sites} == {(0, 1, 2, 3, 4)}
         assert sites[0].port != sites[1].port
         assert [site.directory.name for site in sites] == ["run-r0", "run-r1"]
         command = fleet.engine.command(config, sites[1])
