@@ -26,11 +26,12 @@ install: $(VENV)/.core  ## create .venv with the core (no torch, no vllm)
 quickstart: install  ## install, then run a paired sweep on the emulated engine (minutes)
 	$(BIN)/specload sweep +experiment=quickstart
 
-quickstart-vllm: install engine-env models  ## install, then measure a real crossover with vLLM on the CPU
+quickstart-vllm:  ## install, then measure a real crossover with vLLM on the CPU (under half an hour)
+	$(MAKE) --jobs 2 install models-smollm2
 	$(BIN)/specload sweep +experiment=quickstart_vllm
 
 test: $(VENV)/.dev  ## fast tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2
 
 test-cluster: $(VENV)/.dev  ## tests on real local Ray: sweeps, kills, resume
 	$(BIN)/python -m pytest -m cluster --timeout 600
