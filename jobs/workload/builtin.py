@@ -28,4 +28,4 @@ BUILTIN = {
     "builtin_short": partial(read_set, "short"),
 }
 """Format -> reader. `builtin`: coding, operations and support dialogues of two to four turns;
-`builtin_short`: one or two turns of about sixty prompt tokens, for engines on CPU cores."""
+`builtin_short`: one turn of about fifty prompt tokens, for engines on CPU cores."""
