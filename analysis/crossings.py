@@ -82,7 +82,7 @@ def crossover_text(found: Crossover, tried: Sequence[int]) -> str:
     parts = [_bracket(main) + (_interval(found, tried) if main.downward else "")]
     others = [crossing for crossing in found.crossings if crossing is not main]
     if others:
-        parts.append("the curve also crosses " + ", ".join(_bracket(crossing) for crossing in others))
+        parts.append("the curve also " + ", ".join(_bracket(crossing) for crossing in others))
     return "; ".join(parts)
 
 
