@@ -108,10 +108,13 @@ def failed_result(
     *,
     cause: str,
     reason: str,
-    cores: Cores,
+    cores: Cores | None = None,
     log_tail: str = "",
 ) -> CellResult:
-    """Return the outcome of a cell that its engine or load process could not finish."""
+    """Return the outcome of a cell that its engine, its load process or its whole block could not finish.
+
+    `cores` is None where nobody is left who knows them.
+    """
     return CellResult(
         **_identity_fields(task, run, cell, cores),
         outcome=FAILED,
@@ -253,7 +256,7 @@ def _against_baseline(bench: Bench, concurrency: int, side: Side) -> tuple[Gate,
     )
 
 
-def _identity_fields(task: BlockTask, run: RunTask, cell: CellTask, cores: Cores) -> dict[str, Any]:
+def _identity_fields(task: BlockTask, run: RunTask, cell: CellTask, cores: Cores | None) -> dict[str, Any]:
     config = run.config
     return {
         "cell": cell.cell,
@@ -268,7 +271,7 @@ def _identity_fields(task: BlockTask, run: RunTask, cell: CellTask, cores: Cores
         "role": run.role,
         "emulated": config.device == "emulated",
         "synthetic": config.drafter.acceptance is not None,
-        "oversubscribed": cores.oversubscribed,
+        "oversubscribed": cores is not None and cores.oversubscribed,
         "devices": task.devices,
         "factors": dict(run.factors),
     }

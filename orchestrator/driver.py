@@ -7,13 +7,14 @@ from pathlib import Path
 
 from analysis.report import write_report
 from analysis.summary import Summary, cell_ratios, summarise
+from jobs.cell import failed_result
 from jobs.result import MEASURED, CellResult
 from jobs.task import BlockTask, CellReport, EngineReport, EngineStopped
 from jobs.workload.bind import write
 from jobs.workload.tokens import TokenWorkload
 from orchestrator.errors import SweepFailedError
 from orchestrator.ledger import WORKLOAD, Ledger
-from orchestrator.pending import Segment, failed_cell, infeasible_cells, pending
+from orchestrator.pending import Segment, infeasible_cells, pending
 from orchestrator.plan import Plan
 from orchestrator.pool import BlockPool
 from orchestrator.progress import Progress
@@ -129,7 +130,7 @@ class _Sweep:
             for cell in run.cells:
                 if cell.cell not in recorded:
                     reason = "the process that ran this block was lost twice (node, memory or a kill)"
-                    result = failed_cell(self.plan, task, run, cell, cause="block_lost", reason=reason)
+                    result = failed_result(task, run, cell, cause="block_lost", reason=reason)
                     self._record(CellReport(result=result))
 
     def _record(self, report: CellReport) -> None:

@@ -83,33 +83,6 @@ def infeasible_cells(plan: Plan, results: Iterable[CellResult]) -> list[CellResu
     return [cell for cell in cells if cell.cell not in recorded]
 
 
-def failed_cell(
-    plan: Plan, task: BlockTask, run: RunTask, cell: CellTask, *, cause: str, reason: str
-) -> CellResult:
-    """Return the outcome of a cell whose block ended before it was measured."""
-    config = run.config
-    return CellResult(
-        cell=cell.cell,
-        arm=config.digest,
-        arm_label=config.label,
-        layout=config.layout.label,
-        drafter=config.drafter.method,
-        k=config.drafter.k,
-        concurrency=cell.level.concurrency,
-        block=task.block,
-        segment=task.segment,
-        role=run.role,
-        outcome=FAILED,
-        emulated=config.device == "emulated",
-        synthetic=config.drafter.acceptance is not None,
-        devices=task.devices,
-        factors=dict(run.factors),
-        cause=cause,
-        reason=reason,
-        identity={"pair_key": plan.arm(config.digest).pair_key},
-    )
-
-
 def _pending_of(plan: Plan, block: Block, results: Sequence[CellResult], *, retry_failed: bool) -> Segment:
     mine = [result for result in results if result.block == block.index and result.outcome != INFEASIBLE]
     done = {
