@@ -13,6 +13,7 @@ from jobs.task import BlockTask, CellReport, EngineReport, EngineStopped
 from jobs.workload.bind import write
 from jobs.workload.tokens import TokenWorkload
 from orchestrator.errors import SweepFailedError
+from orchestrator.interrupts import Interrupts
 from orchestrator.ledger import WORKLOAD, Ledger
 from orchestrator.pending import Segment, infeasible_cells, pending
 from orchestrator.plan import Plan
@@ -80,24 +81,32 @@ class _Sweep:
         self.ledger = ledger
         self.recorder = recorder
         self.say = say
+        self.interrupts = Interrupts()
         self.new_cells = 0
         self.engine_starts = 0
 
     def run(self, *, retry_failed: bool) -> SweepOutcome:
-        self.recorder.open(self.plan, self.ledger.directory)
+        with self.interrupts:
+            try:
+                with self.interrupts.held():
+                    self.recorder.open(self.plan, self.ledger.directory)
+                return self._run(retry_failed=retry_failed)
+            except KeyboardInterrupt:
+                with self.interrupts.held():
+                    self.recorder.close(None, status="KILLED")
+                raise
+
+    def _run(self, *, retry_failed: bool) -> SweepOutcome:
         known = self.ledger.results()
         for result in infeasible_cells(self.plan, known):
             self._record(CellReport(result=result))
         segments = pending(self.plan, known, retry_failed=retry_failed)
         if segments:
-            try:
-                self._measure(segments)
-            except KeyboardInterrupt:
-                self.recorder.close(None, status="KILLED")
-                raise
+            self._measure(segments)
         else:
             self.say(f"{self.plan.sweep}: every cell has its outcome; nothing to run")
-        return self._finish()
+        with self.interrupts.held():
+            return self._finish()
 
     def _measure(self, segments: Sequence[Segment]) -> None:
         progress = Progress(self.say, cells=sum(segment.cells for segment in segments))
@@ -108,7 +117,8 @@ class _Sweep:
                     progress.report(report)
                     if isinstance(report, EngineReport | EngineStopped):
                         self.engine_starts += isinstance(report, EngineReport)
-                        self.ledger.record_engine(report.run, report.files)
+                        with self.interrupts.held():
+                            self.ledger.record_engine(report.run, report.files)
                     elif isinstance(report, CellReport):
                         self._record(report)
                         self.new_cells += 1
@@ -134,8 +144,9 @@ class _Sweep:
                     self._record(CellReport(result=result))
 
     def _record(self, report: CellReport) -> None:
-        directory = self.ledger.record(report.result, report.files)
-        self.recorder.record(report.result, directory)
+        with self.interrupts.held():
+            directory = self.ledger.record(report.result, report.files)
+            self.recorder.record(report.result, directory)
 
     def _finish(self) -> SweepOutcome:
         results = self.ledger.results()

@@ -7,12 +7,10 @@ block held at any ending of it.
 import logging
 import math
 import os
-import signal
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Any, Self
 
 import ray
@@ -23,6 +21,7 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from jobs.block import BlockRunner
 from jobs.task import BlockTask, Report
 from jobs.workload.tokens import TokenWorkload
+from orchestrator.interrupts import handlers_kept
 from orchestrator.pending import Segment, block_task
 from orchestrator.placement import Demand, Fit, Node, Slot, check_feasible, fit, nodes_of, take
 from orchestrator.plan import Cluster, Plan
@@ -59,13 +58,9 @@ class BlockPool:
         self._workload = workload
         self._ours = False
         self._running: list[_Running] = []
-        self._sigterm: Any = None
 
     def __enter__(self) -> Self:
         self._ours = connect(self.plan.cluster)
-        # Ray's own handler would abort this process; a plain SIGTERM should end a sweep as Ctrl-C does
-        if threading.current_thread() is threading.main_thread():
-            self._sigterm = signal.signal(signal.SIGTERM, _interrupt)
         return self
 
     def __exit__(
@@ -73,8 +68,6 @@ class BlockPool:
     ) -> None:
         for running in list(self._running):
             self._end(running)
-        if self._sigterm is not None:
-            signal.signal(signal.SIGTERM, self._sigterm)
         if self._ours:
             ray.shutdown()
 
@@ -152,17 +145,19 @@ class BlockPool:
         running.slot.release()
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  the signature of a handler
-    raise KeyboardInterrupt
-
-
 def connect(cluster: Cluster) -> bool:
     """Connect to the cluster, or start a local one; True when this call did it (and its caller ends it)."""
     if ray.is_initialized():
         return False
+    with handlers_kept():
+        _connect(cluster)
+    return True
+
+
+def _connect(cluster: Cluster) -> None:
     if cluster.address:
         ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.WARNING)
-        return True
+        return
     stand_in = (
         {} if cluster.resource == "GPU" else {cluster.resource: float(cluster.slots or os.cpu_count() or 1)}
     )
@@ -173,7 +168,6 @@ def connect(cluster: Cluster) -> bool:
         log_to_driver=False,
         logging_level=logging.WARNING,
     )
-    return True
 
 
 def _actor(slot: Slot, cluster: Cluster) -> Any:

@@ -82,6 +82,8 @@ class MlflowRecorder:
         self.uri = uri
         self._failed_at: float | None = None
         self._warned = False
+        self._parent = ""
+        """Run id of the sweep; empty until it is open."""
         self._runs: dict[str, tuple[str, str]] = {}
         """Cell id -> (run id, digest of the result it shows; empty while it is half-written)."""
 
@@ -124,8 +126,9 @@ class MlflowRecorder:
                 self._attempt(partial(self._log, self._runs[cell][0], metrics))
 
     def close(self, report: Path | None, status: str) -> None:
-        """End the sweep's run."""
-        self._attempt(partial(self._close, report, status))
+        """End the sweep's run, if it was opened."""
+        if self._parent:
+            self._attempt(partial(self._close, report, status))
 
     def _close(self, report: Path | None, status: str) -> None:
         for file in (report, *(self._directory / name for name in PARENT_FILES)):
