@@ -7,11 +7,12 @@ from pathlib import Path
 from jobs.errors import WorkloadError
 from jobs.workload.chat_jsonl import read_chat_jsonl
 from jobs.workload.conversation import Conversation
+from jobs.workload.import_log import ImportLog
 
 DATA = Path(__file__).parent / "data"
 
 
-def read_set(name: str, paths: Sequence[Path]) -> Iterator[Conversation]:
+def read_set(name: str, paths: Sequence[Path], log: ImportLog) -> Iterator[Conversation]:
     """Yield the conversations of the built-in set `name`.
 
     Raises:
@@ -20,7 +21,7 @@ def read_set(name: str, paths: Sequence[Path]) -> Iterator[Conversation]:
     if paths:
         message = "a built-in workload reads no files; set workload.format=chat_jsonl to read workload.paths"
         raise WorkloadError(message)
-    return read_chat_jsonl([DATA / f"{name}.jsonl"])
+    return read_chat_jsonl([DATA / f"{name}.jsonl"], log)
 
 
 BUILTIN = {

@@ -6,10 +6,11 @@ from pathlib import Path
 from jobs.errors import WorkloadError
 from jobs.workload.conversation import Conversation
 from jobs.workload.dialogue import message_of, turns_of
+from jobs.workload.import_log import ImportLog
 from jobs.workload.json_file import json_lines
 
 
-def read_chat_jsonl(paths: Sequence[Path]) -> Iterator[Conversation]:
+def read_chat_jsonl(paths: Sequence[Path], log: ImportLog) -> Iterator[Conversation]:
     """Yield the conversations of all files, in order.
 
     A line without `id` is called after its file and line number, which stay the same for the same file.

@@ -1,20 +1,39 @@
 """The table of workload formats: a new format is its own module and one line here."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jobs.errors import WorkloadError
 from jobs.workload.builtin import BUILTIN
 from jobs.workload.chat_jsonl import read_chat_jsonl
 from jobs.workload.conversation import RECORDED, Conversation, Workload
+from jobs.workload.import_log import ImportLog
 from jobs.workload.swe_agent import read_swe_agent
 
-FORMATS: dict[str, Callable[[Sequence[Path]], Iterable[Conversation]]] = {
-    **BUILTIN,
-    "chat_jsonl": read_chat_jsonl,
-    "swe_agent": read_swe_agent,
+if TYPE_CHECKING:
+    from jobs.workload.trace import TraceConversation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """One workload format."""
+
+    read: "Callable[[Sequence[Path], ImportLog], Iterable[Conversation | TraceConversation]]"
+    """Yields the conversations of files one after another, and says in the log what it left out."""
+    validity: str = RECORDED
+    """Content validity of its conversations, unless a file says another."""
+    needs_files: bool = True
+    """Whether `workload.paths` has to name files."""
+
+
+FORMATS: dict[str, Format] = {
+    **{name: Format(read=read, needs_files=False) for name, read in BUILTIN.items()},
+    "chat_jsonl": Format(read=read_chat_jsonl),
+    "swe_agent": Format(read=read_swe_agent),
 }
-"""Format -> function that reads files into conversations."""
+"""Name of a format (`workload.format`) -> how it is read."""
 
 
 def load_workload(
@@ -33,18 +52,50 @@ def load_workload(
         root: Folder of relative paths; None for the working directory.
 
     Raises:
-        WorkloadError: unknown format, a pattern without a file, a damaged file, or an id used twice.
+        WorkloadError: unknown format, a pattern without a file, a damaged file, an id used twice, or nothing
+            left of the files.
     """
-    if format not in FORMATS:
-        message = f"workload.format is {format!r}; known formats: {', '.join(FORMATS)}"
-        raise WorkloadError(message)
+    log = ImportLog(validity=format_named(format).validity)
+    conversations = tuple(read_conversations(format=format, paths=paths, root=root, log=log))
+    return Workload(name=name, conversations=conversations, validity=log.validity, notes=log.notes)
+
+
+def read_conversations(
+    *,
+    format: str,  # noqa: A002  the key's name in the configuration
+    paths: Sequence[str | Path],
+    root: str | Path | None = None,
+    log: ImportLog,
+) -> "Iterator[Conversation | TraceConversation]":
+    """Yield the conversations of a workload's files one after another: memory is that of one of them.
+
+    Arguments and errors are those of `load_workload`; `log` is complete once the last one was taken.
+    """
+    known = format_named(format)
     files = _files(paths, Path(root) if root is not None else Path())
-    if not files and format not in BUILTIN:
+    if not files and known.needs_files:
         message = f"workload.paths is empty; the format {format!r} reads files: set workload.paths=[FILE,...]"
         raise WorkloadError(message)
-    conversations = tuple(FORMATS[format](files))
-    _check_ids(conversations)
-    return Workload(name=name, conversations=conversations, validity=RECORDED)
+    seen: set[str] = set()
+    for conversation in known.read(files, log):
+        _check_id(conversation, seen)
+        yield conversation
+    if not seen:
+        why = "; ".join(log.notes) or "the files hold none"
+        message = f"no conversation is left of the workload's files ({why}); give other files"
+        raise WorkloadError(message)
+
+
+def format_named(name: str) -> Format:
+    """Return the format called `name`.
+
+    Raises:
+        WorkloadError: there is none; the message names those there are.
+    """
+    if name not in FORMATS:
+        message = f"workload.format is {name!r}; known formats: {', '.join(FORMATS)}"
+        raise WorkloadError(message)
+    return FORMATS[name]
 
 
 def _files(paths: Sequence[str | Path], root: Path) -> list[Path]:
@@ -80,13 +131,11 @@ def _is_pattern(text: str | Path) -> bool:
     return any(character in str(text) for character in "*?[")
 
 
-def _check_ids(conversations: Sequence[Conversation]) -> None:
-    seen: set[str] = set()
-    for conversation in conversations:
-        if conversation.id in seen:
-            message = (
-                f"the conversation id {conversation.id!r} is used twice in this workload; ids name the same "
-                "conversation in every arm: make them unique"
-            )
-            raise WorkloadError(message)
-        seen.add(conversation.id)
+def _check_id(conversation: "Conversation | TraceConversation", seen: set[str]) -> None:
+    if conversation.id in seen:
+        message = (
+            f"the conversation id {conversation.id!r} is used twice in this workload; ids name the same "
+            "conversation in every arm: make them unique"
+        )
+        raise WorkloadError(message)
+    seen.add(conversation.id)

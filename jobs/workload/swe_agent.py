@@ -14,10 +14,11 @@ from pathlib import Path
 from jobs.errors import WorkloadError
 from jobs.workload.conversation import Conversation
 from jobs.workload.dialogue import message_of, turns_of
+from jobs.workload.import_log import ImportLog
 from jobs.workload.json_file import parse, read_text
 
 
-def read_swe_agent(paths: Sequence[Path]) -> Iterator[Conversation]:
+def read_swe_agent(paths: Sequence[Path], log: ImportLog) -> Iterator[Conversation]:
     """Yield one conversation a file, called after the file.
 
     Raises:
