@@ -17,6 +17,8 @@ class TokenTurn:
     """Token ids after them."""
     output_tokens: int
     """Pinned output length: tokens of the recorded reply, at least 1."""
+    gap: float | None = None
+    """Seconds from the end of the previous turn's answer to this request (think or tool time); None for none."""
 
     @property
     def prompt_tokens(self) -> int:
@@ -30,6 +32,8 @@ class TokenConversation:
 
     id: str
     turns: tuple[TokenTurn, ...]
+    start: float | None = None
+    """Arrival in seconds from the start of the trace; None where the workload has no times."""
 
     def prompts(self) -> tuple[tuple[int, ...], ...]:
         """Return each turn's whole prompt."""
