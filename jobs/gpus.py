@@ -8,8 +8,8 @@ from typing import Any
 import pynvml
 
 from engines.errors import EngineMemoryError
+from jobs.gpu_sensors import MIB, SENSORS
 
-MIB = 2**20
 MEMORY_POLL_SECONDS = 0.25
 
 
@@ -69,7 +69,7 @@ class GpuMemory:
             return None
         meter = GpuMeter(self._names)
         try:
-            return meter.read()["gpu_memory_mib"]
+            return meter.memory_mib()
         finally:
             meter.close()
 
@@ -79,6 +79,10 @@ class GpuMeter:
 
     def __init__(self, visible: str | None = None) -> None:
         """Open the GPUs named in `visible` (as CUDA_VISIBLE_DEVICES does, whose value is the default)."""
+        self.why = "no GPU is visible"
+        """Why there is nothing to read, where `available` is False."""
+        self.failures: dict[str, str] = {}
+        """Column -> NVML's latest words on why it cannot be read."""
         self._handles: list[Any] = []
         self._open = False
         names = os.environ.get("CUDA_VISIBLE_DEVICES") if visible is None else visible
@@ -86,7 +90,8 @@ class GpuMeter:
             pynvml.nvmlInit()
             self._open = True
             self._handles = [_handle(name) for name in _names(names)]
-        except pynvml.NVMLError:
+        except pynvml.NVMLError as error:
+            self.why = str(error)
             self.close()
 
     @property
@@ -95,16 +100,23 @@ class GpuMeter:
         return bool(self._handles)
 
     def read(self) -> dict[str, float | None]:
-        """Return sums over the GPUs, and their slowest clock; None what a GPU does not tell.
+        """Return `gpu<i>_<column>` of every sensor and visible GPU, i being its place among the visible ones.
 
-        Energy (J) runs from the driver's load: only differences mean anything. Power is in W, memory in MiB.
+        None is what a GPU does not tell; `failures` has the reason.
         """
         return {
-            "gpu_energy_j": self._each(pynvml.nvmlDeviceGetTotalEnergyConsumption, sum, 1e-3),
-            "gpu_power_w": self._each(pynvml.nvmlDeviceGetPowerUsage, sum, 1e-3),
-            "gpu_memory_mib": self._each(_memory, sum, 1 / MIB),
-            "gpu_sm_clock_mhz": self._each(_clock, min, 1.0),
+            f"gpu{index}_{sensor.column}": self._try(f"gpu{index}_{sensor.column}", sensor.read, handle)
+            for index, handle in enumerate(self._handles)
+            for sensor in SENSORS
         }
+
+    def memory_mib(self) -> float | None:
+        """Return the memory in use over all visible GPUs; None without GPUs, or where one does not tell."""
+        try:
+            used = [float(pynvml.nvmlDeviceGetMemoryInfo(handle).used) for handle in self._handles]
+        except pynvml.NVMLError:
+            return None
+        return sum(used) / MIB if used else None
 
     def wait_for_memory(
         self, limit_mib: float, seconds: float, sleep: Callable[[float], None] = time.sleep
@@ -114,11 +126,11 @@ class GpuMeter:
         Memory outlives the process that held it by moments: what starts too early finds less than there is.
         """
         for _ in range(max(1, round(seconds / MEMORY_POLL_SECONDS))):
-            used = self.read()["gpu_memory_mib"]
+            used = self.memory_mib()
             if used is None or used <= limit_mib:
                 return used
             sleep(MEMORY_POLL_SECONDS)
-        return self.read()["gpu_memory_mib"]
+        return self.memory_mib()
 
     def close(self) -> None:
         """Let NVML go."""
@@ -127,14 +139,12 @@ class GpuMeter:
             self._open = False
             pynvml.nvmlShutdown()
 
-    def _each(
-        self, read: Callable[[Any], float], combine: Callable[[list[float]], float], unit: float
-    ) -> float | None:
+    def _try(self, column: str, read: Callable[[Any], float], handle: Any) -> float | None:
         try:
-            values = [float(read(handle)) for handle in self._handles]
-        except pynvml.NVMLError:
+            return read(handle)
+        except pynvml.NVMLError as error:
+            self.failures[column] = str(error)
             return None
-        return combine(values) * unit if values else None
 
 
 def _names(visible: str | None) -> list[str]:
@@ -147,14 +157,6 @@ def _handle(name: str) -> Any:
     if name.isdigit():
         return pynvml.nvmlDeviceGetHandleByIndex(int(name))
     return pynvml.nvmlDeviceGetHandleByUUID(name)
-
-
-def _memory(handle: Any) -> float:
-    return float(pynvml.nvmlDeviceGetMemoryInfo(handle).used)
-
-
-def _clock(handle: Any) -> float:
-    return float(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM))
 
 
 def _listed(index: int, driver: str) -> dict[str, Any]:

@@ -70,7 +70,6 @@ def test_every_replica_has_a_row_at_every_sample() -> None:
     before = time.monotonic_ns()
     sampler = sampled(Source(6), server(11), server(12))
     assert sampler.absent == ()
-    assert sampler.missed == 0
     assert len(sampler.rows) >= 6
     assert [row["replica"] for row in sampler.rows[:4]] == [0, 1, 0, 1]
     assert [row["running"] for row in sampler.rows[:2]] == [11, 12]
@@ -102,18 +101,48 @@ def test_the_hosts_first_share_is_unknown_and_later_ones_are_shares() -> None:
     assert sampler.rows[0]["host_memory_gib"] > 0
 
 
-def test_an_engine_that_does_not_answer_leaves_no_row_and_is_named() -> None:
+def test_an_engine_that_does_not_answer_is_named_and_the_host_is_read_on() -> None:
     sampler = sampled(Source(3, fails=True), server(1))
-    assert sampler.rows == []
-    assert sampler.missed >= 3
+    assert len(sampler.rows) >= 3
+    assert {row["running"] for row in sampler.rows} == {None}
+    assert sampler.rows[0]["host_memory_gib"] > 0
     assert sampler.absent == ("engine gauges",)
 
 
+def test_the_host_is_read_before_and_after_whatever_happens_in_the_block() -> None:
+    entered = time.monotonic_ns()
+    sampler = Sampler(cast("Engine", Source(1)), [server(1), server(2)], interval=60.0)
+    with sampler:
+        inside = time.monotonic_ns()
+    left = time.monotonic_ns()
+    assert entered <= sampler.rows[0]["sampled"] <= inside
+    assert inside <= sampler.rows[-1]["sampled"] <= left
+    assert sampler.rows[-1]["running"] == 2  # the engine too
+    assert sampler.rows[-2]["sampled"] == sampler.rows[-1]["sampled"]
+
+
+def test_an_engine_that_failed_in_the_block_is_not_asked_again() -> None:
+    source = Source(10**9)
+    sampler = Sampler(cast("Engine", source), [server(1)], interval=60.0)
+    with pytest.raises(EngineError), sampler:
+        raise EngineError("hung")
+    assert sampler.rows[-1]["running"] is None
+    assert sampler.rows[-1]["host_memory_gib"] > 0
+
+
 @pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="this machine has a GPU")
-def test_gpu_telemetry_is_named_where_an_engine_on_gpus_has_none() -> None:
+def test_without_a_driver_each_source_of_an_engine_on_gpus_is_named() -> None:
     sampler = sampled(Source(1), server(1, device="gpu"))
-    assert sampler.absent == ("GPU telemetry (NVML)",)
-    assert sampler.rows[0]["gpu_power_w"] is None
+    (absent,) = sampler.absent
+    assert absent.startswith(
+        "GPU energy counter, power, memory in use, SM clock, memory clock, temperature, throttle reasons "
+        "(NVML: "
+    )
+    assert not [name for name in sampler.rows[0] if name.startswith("gpu")]
+
+
+def test_an_engine_without_gpus_has_no_gpu_telemetry_to_miss() -> None:
+    assert sampled(Source(1), server(1)).absent == ()
 
 
 def by_uuid(uuid: str) -> int:
@@ -141,30 +170,69 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         "nvmlDeviceGetTotalEnergyConsumption": energy,
         "nvmlDeviceGetPowerUsage": lambda handle: 300_000 + handle,
         "nvmlDeviceGetMemoryInfo": lambda handle: SimpleNamespace(used=(handle + 1) * 2**30),
-        "nvmlDeviceGetClockInfo": lambda handle, kind: 1980 - handle,
+        "nvmlDeviceGetClockInfo": lambda handle, kind: (
+            {pynvml.NVML_CLOCK_SM: 1980, pynvml.NVML_CLOCK_MEM: 2619}[kind] - handle
+        ),
+        "nvmlDeviceGetTemperatureV": lambda handle, sensor: 60 + handle,
+        "nvmlDeviceGetCurrentClocksEventReasons": lambda handle: pynvml.nvmlClocksEventReasonSwPowerCap,
     }
     for name, function in functions.items():
         monkeypatch.setattr(pynvml, name, function)
     return calls
 
 
-def test_readings_are_summed_over_the_visible_gpus_in_plain_units(nvml: list[str]) -> None:
+def test_each_visible_gpu_has_columns_of_its_own_in_plain_units(nvml: list[str]) -> None:
     meter = GpuMeter("0, GPU-1")
-    assert meter.read() == {
-        "gpu_energy_j": 2000.0,
-        "gpu_power_w": pytest.approx(600.001),
-        "gpu_memory_mib": 3072.0,
-        "gpu_sm_clock_mhz": 1979.0,
+    readings = meter.read()
+    assert {name: value for name, value in readings.items() if name.startswith("gpu1_")} == {
+        "gpu1_energy_j": 1000.0,
+        "gpu1_power_w": pytest.approx(300.001),
+        "gpu1_memory_mib": 2048.0,
+        "gpu1_sm_clock_mhz": 1979.0,
+        "gpu1_memory_clock_mhz": 2618.0,
+        "gpu1_temperature_c": 61.0,
+        "gpu1_throttle_reasons": 4,
     }
+    assert readings["gpu0_memory_mib"] == 1024.0
+    assert len(readings) == 14
+    assert meter.memory_mib() == 3072.0
     meter.close()
     meter.close()
     assert nvml == ["open", "close"]
 
 
-def test_what_one_gpu_does_not_tell_is_absent_not_a_smaller_sum(nvml: list[str]) -> None:
-    readings = GpuMeter("1,2").read()
-    assert readings["gpu_energy_j"] is None
-    assert readings["gpu_memory_mib"] == 5 * 1024
+def test_what_one_gpu_does_not_tell_is_absent_and_named_with_the_reason(nvml: list[str]) -> None:
+    meter = GpuMeter("1,2")
+    readings = meter.read()
+    assert (readings["gpu0_energy_j"], readings["gpu1_energy_j"]) == (1000.0, None)
+    assert readings["gpu1_memory_mib"] == 3 * 1024
+    assert meter.failures == {"gpu1_energy_j": "Not Supported"}
+
+
+def test_a_sampler_names_the_one_sensor_that_a_gpu_lacks(
+    nvml: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,2")
+    sampler = sampled(Source(2), server(1, device="gpu"))
+    assert sampler.absent == ("GPU 1 energy counter (NVML: Not Supported)",)
+    assert sampler.rows[0]["gpu0_energy_j"] == 1000.0
+    assert nvml == ["open", "close"]
+
+
+def test_an_older_driver_is_asked_by_the_older_names(
+    nvml: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown(*_: object) -> int:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
+
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetTemperatureV", unknown)
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetCurrentClocksEventReasons", unknown)
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetTemperature", lambda handle, sensor: 77)
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetCurrentClocksThrottleReasons", lambda handle: 64)
+    meter = GpuMeter("0")
+    readings = meter.read()
+    assert (readings["gpu0_temperature_c"], readings["gpu0_throttle_reasons"]) == (77.0, 64)
+    assert meter.failures == {}
 
 
 @pytest.mark.parametrize(("visible", "memory"), [(None, 6144.0), ("", None), ("1", 2048.0), ("MIG-0", None)])
@@ -176,7 +244,7 @@ def test_the_visible_gpus_are_those_of_the_environment(
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     meter = GpuMeter()
     assert meter.available is (memory is not None)
-    assert meter.read()["gpu_memory_mib"] == memory
+    assert meter.memory_mib() == memory
 
 
 @pytest.mark.parametrize(
