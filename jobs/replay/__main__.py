@@ -1,7 +1,7 @@
-"""The load process: `python -m jobs.replay JOBDIR` plays the job in that folder and writes its results there.
+"""A load process: `python -m jobs.replay JOBDIR SHARD QUEUE` plays its share of the job in that folder.
 
-Standard input is a pipe of the process that started it. When it closes, that process is gone and so this one
-ends.
+SHARD is its number among the job's `shards`, QUEUE the descriptor of the open queue (see `shared_order`). Results
+go to the shard's own folder. Started by `launch`, which holds the other end of its standard input and output.
 """
 
 import asyncio
@@ -13,63 +13,58 @@ from pathlib import Path
 import msgspec
 import uvloop
 
-from jobs.replay.files import CHUNKS_FILE, JOB_FILE, SUMMARY_FILE
+from jobs.replay.caller import Caller
+from jobs.replay.clock import percentile_99
+from jobs.replay.files import JOB_FILE, SUMMARY_FILE, shard_folder
 from jobs.replay.job import ReplayJob, ReplaySummary
 from jobs.replay.log import ReplayLog
+from jobs.replay.shared_order import SharedOrder
 from jobs.replay.users import ClosedLoop
 from jobs.workload.token_file import read
 from jobs.workload.tokens import TokenWorkload
 
-ORPHANED = 3
-"""Exit code when the caller ended first."""
-
 
 def main() -> None:
-    """Play the job whose folder is the only argument."""
-    directory = Path(sys.argv[1])
+    """Play one shard of the job whose folder is the first argument."""
+    directory, shard, queue = Path(sys.argv[1]), int(sys.argv[2]), SharedOrder(int(sys.argv[3]))
     job = msgspec.json.decode((directory / JOB_FILE).read_bytes(), type=ReplayJob)
     if job.cpus:
-        os.sched_setaffinity(0, job.cpus)
+        cores = job.cpus if job.shards == 1 else (job.cpus[shard % len(job.cpus)],)
+        os.sched_setaffinity(0, cores)
     workload = read(job.workload)
-    with (directory / CHUNKS_FILE).open("wb") as chunks:
-        log = ReplayLog(chunks)
+    folder = shard_folder(directory, shard)
+    with ReplayLog(folder) as log:
         # Nothing of the workload is garbage, and a collection in the middle of a replay would be lag of ours.
         gc.collect()
         gc.freeze()
         gc.disable()
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            play = runner.run(_play(job, workload, log))
-    log.write(directory)
-    (directory / SUMMARY_FILE).write_bytes(msgspec.json.encode(_summary(play, log)))
+            summary = runner.run(_play(job, workload, log, queue, shard))
+    (folder / SUMMARY_FILE).write_bytes(msgspec.json.encode(summary))
 
 
-async def _play(job: ReplayJob, workload: TokenWorkload, log: ReplayLog) -> ClosedLoop:
-    loop = asyncio.get_running_loop()
-    loop.add_reader(sys.stdin.fileno(), _end_if_orphaned)
-    play = ClosedLoop(job, workload, log)
-    await play.play()
-    loop.remove_reader(sys.stdin.fileno())
-    return play
-
-
-def _end_if_orphaned() -> None:
-    if not os.read(sys.stdin.fileno(), 1):
-        os._exit(ORPHANED)
-
-
-def _summary(play: ClosedLoop, log: ReplayLog) -> ReplaySummary:
-    records = log.records
+async def _play(
+    job: ReplayJob, workload: TokenWorkload, log: ReplayLog, queue: SharedOrder, shard: int
+) -> ReplaySummary:
+    caller = Caller()
+    player = ClosedLoop(job, workload, log, queue=queue, users=range(shard, job.concurrency, job.shards))
+    await player.open()
+    start = await caller.start()
+    await player.play(start)
+    caller.close()
     return ReplaySummary(
-        started=min(record.dispatched for record in records),
-        ended=max(record.ended for record in records),
-        window_start=play.window.start,
-        window_end=play.window.end,
-        loop_lag_p99_ms=play.check.lag_p99_ms,
-        cpu_seconds=play.check.cpu_seconds,
-        cpu_share=play.check.cpu_share,
-        peak_rss_mib=play.check.peak_rss_mib,
-        requests=len(records),
-        errors=sum(record.error is not None for record in records),
+        started=start if log.started is None else log.started,
+        ended=start if log.ended is None else log.ended,
+        window_start=player.window.start,
+        window_end=player.window.end,
+        loop_lag_p99_ms=player.check.lag_p99_ms,
+        send_lag_p99_ms=percentile_99(log.send_lags) / 1e6,
+        cpu_seconds=player.check.cpu_seconds,
+        cpu_share=player.check.cpu_share,
+        peak_rss_mib=player.check.peak_rss_mib,
+        processes=1,
+        requests=log.requests,
+        errors=log.errors,
     )
 
 

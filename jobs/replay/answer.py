@@ -17,19 +17,25 @@ class Answer:
         "_splitter",
         "_status",
         "_streaming",
+        "decided",
         "dispatched",
         "ended",
         "expected",
         "finished",
         "heard",
         "reader",
+        "sent",
     )
 
     def __init__(self, expected_tokens: int, now: int) -> None:
         self.expected = expected_tokens
         self.reader = StreamReader()
+        self.decided = now
+        """The decision to send (ns)."""
         self.dispatched = now
         """The request's last byte was handed to the socket; until then the time it was begun (ns)."""
+        self.sent = False
+        """Whether the request has left."""
         self.heard = now
         """Last sign of life of the connection (ns)."""
         self.ended = now
@@ -38,6 +44,16 @@ class Answer:
         self._status = 0
         self._streaming = False
         self._body = b""
+
+    @property
+    def send_lag(self) -> int | None:
+        """Nanoseconds from the decision to send to the last byte handed to the socket; None if it never left."""
+        return self.dispatched - self.decided if self.sent else None
+
+    def left(self, now: int) -> None:
+        """Note that the request's last byte was handed to the socket at `now` (ns)."""
+        self.sent = True
+        self.dispatched = self.heard = now
 
     def take_head(self, status: int, content_type: str) -> None:
         """Take status and content type of the response."""

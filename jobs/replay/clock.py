@@ -4,9 +4,18 @@ import asyncio
 import resource
 import time
 from array import array
+from collections.abc import Sequence
 
 INTERVAL = 0.02
 """Seconds between two samples of the lag."""
+
+
+def percentile_99(values: Sequence[int]) -> int:
+    """Return the 99th percentile by nearest rank; 0 for no values."""
+    if not values:
+        return 0
+    ordered = sorted(values)
+    return ordered[-(-len(ordered) * 99 // 100) - 1]
 
 
 class SelfCheck:
@@ -35,11 +44,8 @@ class SelfCheck:
 
     @property
     def lag_p99_ms(self) -> float:
-        """How late timers fired, 99th percentile (nearest rank) in ms; 0 for a run shorter than a sample."""
-        if not self._lags:
-            return 0.0
-        ordered = sorted(self._lags)
-        return ordered[min(len(ordered) - 1, len(ordered) * 99 // 100)] / 1e6
+        """How late timers fired, 99th percentile in ms; 0 for a run shorter than a sample."""
+        return percentile_99(self._lags) / 1e6
 
     @property
     def cpu_seconds(self) -> float:

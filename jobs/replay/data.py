@@ -1,6 +1,6 @@
 """A finished replay, read back from the job's folder. Not imported by the load process: it needs numpy."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from jobs.errors import ReplayError
-from jobs.replay.files import CHUNKS_FILE, JOB_FILE, REQUESTS_FILE, SUMMARY_FILE
+from jobs.replay.files import CHUNKS_FILE, JOB_FILE, REQUESTS_FILE, SUMMARY_FILE, shard_folder
 from jobs.replay.job import ReplayJob, ReplaySummary, RequestRecord
+from jobs.replay.shards import merged
 
 CHUNK = np.dtype([("time", "<i8"), ("tokens", "<i4"), ("request", "<i4")])
 """One token-carrying chunk: CLOCK_MONOTONIC in ns, the request's tokens so far, index of the request."""
@@ -35,26 +36,44 @@ class ReplayData:
 
 
 def load_replay(directory: str | Path) -> ReplayData:
-    """Read the files of a finished replay.
+    """Read the files of a finished replay and make one result of its processes' parts.
 
     Raises:
-        ReplayError: a file is missing or damaged.
+        ReplayError: a file is missing or damaged, or nothing was played.
     """
     directory = Path(directory)
     try:
         job = msgspec.json.decode((directory / JOB_FILE).read_bytes(), type=ReplayJob)
-        summary = msgspec.json.decode((directory / SUMMARY_FILE).read_bytes(), type=ReplaySummary)
-        decoder = msgspec.json.Decoder(RequestRecord)
-        requests = tuple(decoder.decode_lines((directory / REQUESTS_FILE).read_bytes()))
-        chunks = np.fromfile(directory / CHUNKS_FILE, dtype=CHUNK)
+        parts = [_part(shard_folder(directory, shard)) for shard in range(job.shards)]
     except (OSError, msgspec.DecodeError) as error:
         message = f"the load process left no usable result in {directory} ({error})"
         raise ReplayError(message) from error
+    requests: list[RequestRecord] = []
+    offset = 0
+    for _, records, chunks in parts:
+        requests += (replace(record, chunk_offset=record.chunk_offset + offset) for record in records)
+        offset += len(chunks)
+    if not requests:
+        message = f"the load process sent no request within its deadline of {job.deadline_seconds:g} s"
+        raise ReplayError(message)
+    requests.sort(key=lambda request: request.dispatched)
+    chunks = np.concatenate([chunks for _, _, chunks in parts])
+    for index, request in enumerate(requests):
+        chunks["request"][request.chunk_offset : request.chunk_offset + request.chunks] = index
+    summary = merged([summary for summary, _, _ in parts])
+    return ReplayData(summary=summary, requests=tuple(requests), chunks=chunks, concurrency=job.concurrency)
+
+
+def _part(folder: Path) -> tuple[ReplaySummary, list[RequestRecord], npt.NDArray[Any]]:
+    """Read what one process left."""
+    summary = msgspec.json.decode((folder / SUMMARY_FILE).read_bytes(), type=ReplaySummary)
+    requests = msgspec.json.Decoder(RequestRecord).decode_lines((folder / REQUESTS_FILE).read_bytes())
+    chunks = np.fromfile(folder / CHUNKS_FILE, dtype=CHUNK)
     expected = sum(request.chunks for request in requests)
     if len(requests) != summary.requests or len(chunks) != expected:
         message = (
-            f"the result in {directory} is incomplete: {len(requests)} of {summary.requests} requests, "
+            f"the result in {folder} is incomplete: {len(requests)} of {summary.requests} requests, "
             f"{len(chunks)} of {expected} chunks"
         )
         raise ReplayError(message)
-    return ReplayData(summary=summary, requests=requests, chunks=chunks, concurrency=job.concurrency)
+    return summary, requests, chunks

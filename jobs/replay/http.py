@@ -160,4 +160,4 @@ class _Link(asyncio.Protocol):
 
     def _stamp_dispatch(self) -> None:
         if self.answer is not None:
-            self.answer.dispatched = self.answer.heard = time.monotonic_ns()
+            self.answer.left(time.monotonic_ns())

@@ -1,8 +1,8 @@
 """What the load process is told and what it leaves behind: the seam between the block and the load process.
 
-Files in a job's folder: `job.json` (a `ReplayJob`), `workload.json` (the token workload), and after the run
-`requests.jsonl` (one `RequestRecord` a line, in order of dispatch), `chunks.bin` (16-byte records) and
-`summary.json`.
+Files in a job's folder: `job.json` (a `ReplayJob`), `workload.json` (the token workload), `queue.bin` (what is
+left to play), and a folder `shard-N` a load process with `requests.jsonl` (one `RequestRecord` a line, in order
+of their ends), `chunks.bin` (16-byte records) and `summary.json`.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,11 @@ class ReplayJob:
     seed: int = 0
     """Base of the per-request sampling seeds."""
     cpus: tuple[int, ...] = ()
-    """CPU cores of the load process; empty for all."""
+    """CPU cores of the load processes; empty for all. Several processes are dealt one core each, in turn."""
+    shards: int = 1
+    """Load processes that share the work: process s plays the users s, s + shards, s + 2 shards, ..."""
+    ca_file: str | None = None
+    """PEM file of the certificate authority that https:// replicas are checked against; None for the system's."""
     stall_seconds: float = 120.0
     """A stream without a byte for so long has failed (cause `stall`)."""
     deadline_seconds: float = 3600.0
@@ -48,6 +52,8 @@ class RequestRecord:
     replica: int
     dispatched: int
     """The request's last byte was handed to the socket."""
+    send_lag: int | None
+    """Nanoseconds from the decision to send to `dispatched`; None if the request never left."""
     first: int | None
     """First chunk that carries a token."""
     last: int | None
@@ -84,9 +90,16 @@ class ReplaySummary:
     window_end: int | None
     """The first user found no work."""
     loop_lag_p99_ms: float
+    """How late timers fired, 99th percentile in ms; of the worst process."""
+    send_lag_p99_ms: float
+    """99th percentile of the requests' send lag in ms; of the worst process."""
     cpu_seconds: float
+    """CPU seconds of all load processes during the replay."""
     cpu_share: float
-    """CPU seconds over wall seconds, in cores."""
+    """CPU seconds over wall seconds, in cores; of the worst process."""
     peak_rss_mib: float
+    """Peak memory of the largest process."""
+    processes: int
+    """Load processes that shared the work."""
     requests: int
     errors: int

@@ -1,10 +1,6 @@
-"""Starting the load process and waiting for it, from the actor that owns the engine."""
+"""Starting the load processes and waiting for them, from the actor that owns the engine."""
 
-import contextlib
 import os
-import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,15 +10,18 @@ import msgspec
 
 from jobs.errors import ReplayError
 from jobs.replay.data import ReplayData, load_replay
-from jobs.replay.files import JOB_FILE, WORKLOAD_FILE
+from jobs.replay.files import JOB_FILE, QUEUE_FILE, WORKLOAD_FILE
 from jobs.replay.job import ReplayJob
+from jobs.replay.process import LoadProcess
+from jobs.replay.shared_order import open_queue
 from jobs.workload import token_file
 from jobs.workload.tokens import TokenWorkload
 
 POLL_SECONDS = 0.5
 GRACE_SECONDS = 30.0
-"""How long past its own deadline the load process may take to write its files."""
-TAIL_BYTES = 4000
+"""How long past its own deadline a load process may take to write its files."""
+START_SECONDS = 0.05
+"""From the last process' `ready` to the common start: time for the word to reach all of them."""
 
 
 def run_replay(
@@ -31,22 +30,20 @@ def run_replay(
     directory: Path,
     *,
     watch: Callable[[], None] | None = None,
-    python: str = sys.executable,
 ) -> ReplayData:
-    """Play `job` in a process of its own and return what it measured.
+    """Play `job` in processes of its own and return what they measured.
 
-    The process holds the read end of a pipe of ours and ends itself when it closes: it never outlives its
-    caller, whichever way that ends.
+    The processes hold the read end of a pipe of ours and end themselves when it closes: they never outlive
+    their caller, whichever way that ends. They start together, when all of them are connected.
 
     Args:
         job: What to play; its `workload` path is set here.
         workload: The token workload, or the path of its file (then it is read where it lies).
         directory: Working folder of this replay; created, and kept.
-        watch: Called about twice a second; what it raises stops the load process and is raised here.
-        python: Interpreter of the load process.
+        watch: Called about twice a second; what it raises stops the load processes and is raised here.
 
     Raises:
-        ReplayError: the load process failed; the message ends with its last lines.
+        ReplayError: a load process failed; the message ends with its last lines.
     """
     directory = directory.absolute()
     directory.mkdir(parents=True, exist_ok=True)
@@ -57,57 +54,41 @@ def run_replay(
         path = Path(workload).absolute()
     job = replace(job, workload=str(path))
     (directory / JOB_FILE).write_bytes(msgspec.json.encode(job))
-    with (directory / "stderr.txt").open("wb") as stderr:
-        process = subprocess.Popen(
-            [python, "-m", "jobs.replay", str(directory)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=stderr,
-            cwd=directory,
-            env=_environment(),
-        )
+    queue = open_queue(directory / QUEUE_FILE, len(job.order))
+    processes: list[LoadProcess] = []
     try:
-        _wait(process, job, watch)
+        for shard in range(job.shards):
+            processes.append(LoadProcess(directory, shard, queue))
+        _watched(processes, "ready", job, watch)
+        start = time.monotonic_ns() + int(START_SECONDS * 1e9)
+        for process in processes:
+            process.go(start)
+        _watched(processes, "ended", job, watch)
     finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
-        if process.stdin is not None:
-            with contextlib.suppress(BrokenPipeError):
-                process.stdin.close()
-    if process.returncode != 0:
-        tail = (directory / "stderr.txt").read_bytes()[-TAIL_BYTES:].decode(errors="replace").strip()
-        message = f"the load process ended with {process.returncode}; its last lines: {tail or '(none)'}"
-        raise ReplayError(message)
+        os.close(queue)
+        for process in processes:
+            process.stop()
     return load_replay(directory)
 
 
-def _wait(process: "subprocess.Popen[bytes]", job: ReplayJob, watch: Callable[[], None] | None) -> None:
+def _watched(
+    processes: list[LoadProcess], stage: str, job: ReplayJob, watch: Callable[[], None] | None
+) -> None:
+    """Wait until all processes are `ready` or have `ended`; raise as soon as one fails."""
     limit = time.monotonic() + job.deadline_seconds + GRACE_SECONDS
-    while True:
-        try:
-            process.wait(timeout=POLL_SECONDS)
-        except subprocess.TimeoutExpired:
-            if watch is not None:
-                watch()
-            if time.monotonic() > limit:
-                message = (
-                    f"the load process still ran {GRACE_SECONDS:.0f} s after its deadline of "
-                    f"{job.deadline_seconds:.0f} s"
-                )
-                raise ReplayError(message) from None
-        else:
-            return
-
-
-def _environment() -> dict[str, str]:
-    """Return the complete environment of the load process: nothing of Ray's or the engine's is inherited."""
-    root = str(Path(__file__).resolve().parents[2])
-    path = os.environ.get("PATH") or str(Path(shutil.which("env") or "/usr/bin/env").parent)
-    return {
-        "PATH": path,
-        "PYTHONPATH": root,
-        "PYTHONHASHSEED": "0",
-        "LANG": "C.UTF-8",
-        "PYTHONUNBUFFERED": "1",
-    }
+    waiting = list(processes)
+    while waiting:
+        reached = waiting[0].wait_ready(POLL_SECONDS) if stage == "ready" else waiting[0].wait(POLL_SECONDS)
+        for process in processes:
+            process.check()
+        if reached:
+            waiting.pop(0)
+            continue
+        if watch is not None:
+            watch()
+        if time.monotonic() > limit:
+            message = (
+                f"a load process has not {'got ready' if stage == 'ready' else 'ended'} "
+                f"{GRACE_SECONDS:.0f} s after the replay's deadline of {job.deadline_seconds:.0f} s"
+            )
+            raise ReplayError(message)

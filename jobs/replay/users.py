@@ -7,7 +7,7 @@ the user goes on with the next turn, and every arm sends the same requests.
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 from jobs.replay.answer import Answer
 from jobs.replay.body import request_body
@@ -15,43 +15,62 @@ from jobs.replay.clock import SelfCheck
 from jobs.replay.http import Connection
 from jobs.replay.job import ReplayJob
 from jobs.replay.log import ReplayLog
+from jobs.replay.shared_order import WorkQueue
 from jobs.replay.window import Window
 from jobs.workload.tokens import TokenConversation, TokenWorkload
 
 
 class ClosedLoop:
-    """Plays one job to its end."""
+    """Plays one process' share of a job to its end."""
 
-    def __init__(self, job: ReplayJob, workload: TokenWorkload, log: ReplayLog) -> None:
-        self.window = Window(job.concurrency)
+    def __init__(
+        self,
+        job: ReplayJob,
+        workload: TokenWorkload,
+        log: ReplayLog,
+        *,
+        queue: WorkQueue,
+        users: Sequence[int],
+    ) -> None:
+        self.window = Window(users)
         self.check = SelfCheck()
         self._job = job
         self._workload = workload
         self._log = log
-        self._order: Iterator[tuple[int, int]] = iter(job.order)
+        self._queue = queue
         replicas = len(job.urls)
-        self._connections = [Connection(job.urls[user % replicas]) for user in range(job.concurrency)]
+        self._connections = {user: Connection(job.urls[user % replicas]) for user in users}
         self._expired = False
 
-    async def play(self) -> None:
-        """Play every conversation, or as much as the deadline allows."""
-        # Opened before the first wave, so that no user's first answer waits for handshakes. One that fails
-        # here fails again, and is recorded, with the user's first request.
-        await asyncio.gather(*(connection.open() for connection in self._connections), return_exceptions=True)
+    async def open(self) -> None:
+        """Connect every user, so that nobody's first answer waits for handshakes.
+
+        A connection that fails here fails again, and is recorded, with the user's first request.
+        """
+        connections = self._connections.values()
+        await asyncio.gather(*(connection.open() for connection in connections), return_exceptions=True)
+
+    async def play(self, start: int) -> None:
+        """Play conversations from `start` (ns, the same in all processes) on, as long as there are any.
+
+        The deadline cuts the replay off.
+        """
+        await asyncio.sleep(max(0, start - time.monotonic_ns()) / 1e9)
         self.check.start()
         deadline = asyncio.get_running_loop().call_later(self._job.deadline_seconds, self._expire)
         watchdog = asyncio.create_task(self._watch_stalls())
         try:
-            await asyncio.gather(*(self._user(user) for user in range(self._job.concurrency)))
+            await asyncio.gather(*(self._user(user) for user in self._connections))
         finally:
             deadline.cancel()
             watchdog.cancel()
             self.check.stop()
-            for connection in self._connections:
+            for connection in self._connections.values():
                 connection.abort()
 
     async def _user(self, user: int) -> None:
-        for index, epoch in self._order:
+        while (position := self._queue.take()) is not None:
+            index, epoch = self._job.order[position]
             await self._conversation(user, self._workload.conversations[index], epoch)
             if self._expired:
                 return
@@ -113,7 +132,7 @@ class ClosedLoop:
 
     def _break_off_all(self, error: str, detail: str, *, age: int) -> None:
         now = time.monotonic_ns()
-        for connection in self._connections:
+        for connection in self._connections.values():
             answer = connection.answer
             if answer is not None and now - answer.heard >= age:
                 connection.abort()

@@ -1,11 +1,13 @@
 """The steady window: from when every user has finished its first conversation to the first without work."""
 
+from collections.abc import Iterable
+
 
 class Window:
     """Watches users finish conversations and run out of work. Times are nanoseconds."""
 
-    def __init__(self, users: int) -> None:
-        self._waiting = set(range(users))
+    def __init__(self, users: Iterable[int]) -> None:
+        self._waiting = set(users)
         self.start: int | None = None
         """Every user has finished its first conversation; None as long as one has not."""
         self.end: int | None = None

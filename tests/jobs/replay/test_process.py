@@ -175,10 +175,10 @@ def test_a_load_process_that_fails_says_why(
 
 def test_a_damaged_result_is_no_result(play: Play, tmp_path: Path) -> None:
     play("good")
-    (tmp_path / "chunks.bin").write_bytes(b"\0" * 16)
+    (tmp_path / "shard-0" / "chunks.bin").write_bytes(b"\0" * 16)
     with pytest.raises(ReplayError, match="incomplete"):
         load_replay(tmp_path)
-    (tmp_path / "summary.json").write_text("{")
+    (tmp_path / "shard-0" / "summary.json").write_text("{")
     with pytest.raises(ReplayError, match="no usable result"):
         load_replay(tmp_path)
 
