@@ -1,7 +1,7 @@
 """A load process: `python -m jobs.replay JOBDIR SHARD QUEUE` plays its share of the job in that folder.
 
-SHARD is its number among the job's `shards`, QUEUE the descriptor of the open queue (see `shared_order`). Results
-go to the shard's own folder. Started by `launch`, which holds the other end of its standard input and output.
+SHARD is its number among the job's `shards`, QUEUE the descriptor of the open queue (see `shared_order`).
+Results go to the shard's own folder. `launch` holds the other end of standard input and output.
 """
 
 import asyncio

@@ -47,7 +47,7 @@ class Answer:
 
     @property
     def send_lag(self) -> int | None:
-        """Nanoseconds from the decision to send to the last byte handed to the socket; None if it never left."""
+        """Nanoseconds from the decision to send to the last byte handed over; None if it never left."""
         return self.dispatched - self.decided if self.sent else None
 
     def left(self, now: int) -> None:

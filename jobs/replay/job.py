@@ -1,8 +1,8 @@
 """What the load process is told and what it leaves behind: the seam between the block and the load process.
 
-Files in a job's folder: `job.json` (a `ReplayJob`), `workload.json` (the token workload), `queue.bin` (what is
-left to play), and a folder `shard-N` a load process with `requests.jsonl` (one `RequestRecord` a line, in order
-of their ends), `chunks.bin` (16-byte records) and `summary.json`.
+Files in a job's folder: `job.json` (a `ReplayJob`), `workload.json` (the token workload), `queue.bin` (what
+is left to play), and a folder `shard-N` a load process with `requests.jsonl` (one `RequestRecord` a line, in
+order of their ends), `chunks.bin` (16-byte records) and `summary.json`.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class ReplayJob:
     shards: int = 1
     """Load processes that share the work: process s plays the users s, s + shards, s + 2 shards, ..."""
     ca_file: str | None = None
-    """PEM file of the certificate authority that https:// replicas are checked against; None for the system's."""
+    """PEM file of the authority that certificates of https:// replicas come from; None for the system's."""
     stall_seconds: float = 120.0
     """A stream without a byte for so long has failed (cause `stall`)."""
     deadline_seconds: float = 3600.0

@@ -1,4 +1,4 @@
-"""What a load process writes: one JSON line a request, one 16-byte record a chunk, each when its request ends.
+"""What a load process writes: a JSON line a request and 16 bytes a chunk, each when its request ends.
 
 So the memory of a replay is that of the requests in flight, however long it runs.
 """

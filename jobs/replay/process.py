@@ -33,7 +33,7 @@ class LoadProcess:
             )
 
     def wait_ready(self, seconds: float) -> bool:
-        """Wait up to `seconds` for the process to say that it is connected (or to end) and return if it did."""
+        """Wait up to `seconds` until the process is connected, or has ended; return whether it is."""
         assert self._process.stdout is not None
         readable, _, _ = select.select([self._process.stdout], [], [], seconds)
         if readable and not self._process.stdout.readline():

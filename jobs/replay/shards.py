@@ -1,4 +1,4 @@
-"""How many load processes a replay takes, and how their results become one. Not imported by the load process."""
+"""How many load processes a replay takes, and how their results become one."""
 
 from collections.abc import Sequence
 
@@ -7,8 +7,8 @@ from jobs.replay.job import ReplaySummary
 STREAMS_PER_PROCESS = 256
 """Concurrent streams one load process carries with room to spare.
 
-Set from `benchmarks/client_cost.py`: 256 streams with a chunk each 5 ms, far above the pace of an engine at that
-concurrency, take about two thirds of a core.
+Set from `benchmarks/client_cost.py`: 256 streams with a chunk each 5 ms, far above the pace of an engine at
+that concurrency, take about two thirds of a core.
 """
 
 
@@ -24,8 +24,8 @@ def shards_for(concurrency: int, cores: int) -> int:
 def merged(summaries: Sequence[ReplaySummary]) -> ReplaySummary:
     """Return the summary of the whole replay from those of its processes.
 
-    The window starts when the last user of all processes has finished its first conversation and ends when the
-    first user of any finds no work. Of the processes' own condition the worst counts.
+    The window starts when the last user of all processes has finished its first conversation and ends when
+    the first user of any finds no work. Of the processes' own condition the worst counts.
     """
     starts = [summary.window_start for summary in summaries]
     known = [start for start in starts if start is not None]

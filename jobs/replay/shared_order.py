@@ -1,9 +1,10 @@
 """The queue that all load processes of one replay take their work from.
 
-The launcher writes the positions 0, 1, 2, ... of the job's order into a file, opens it once and hands the open
-file to every load process. They share its file offset, and the kernel advances it under a lock with each read
-(POSIX.1-2017, 2.9.7: a read of a regular file is atomic with respect to others): every position is taken exactly
-once, in order, by whichever process asks next. A take is one system call and needs no peer to be awake.
+The launcher writes the positions 0, 1, 2, ... of the job's order into a file, opens it once and hands the
+open file to every load process. They share its file offset, and the kernel advances it under a lock with each
+read (POSIX.1-2017, 2.9.7: reads of a regular file are atomic with respect to each other): every position is
+taken exactly once, in order, by whichever process asks next. A take is one system call and needs no peer to
+be awake.
 """
 
 import os
