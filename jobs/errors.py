@@ -2,6 +2,7 @@
 
 * JobError
   x WorkloadError(ValueError)   a file is missing, empty, truncated, of the wrong form, or fits nothing
+    x MissingRepliesError       turns have no reply to pin lengths to; they have to be recorded first
   x ReplayError                 the load process ended without a usable result
 """
 
@@ -16,6 +17,20 @@ class WorkloadError(JobError, ValueError):
     """The user can fix the workload; the message names file, line and what to do."""
 
     cause = "workload"
+
+
+class MissingRepliesError(WorkloadError):
+    """A replay needs recorded replies; the command line adds the command that records them."""
+
+    @classmethod
+    def of(cls, name: str, missing: int, turns: int) -> "MissingRepliesError":
+        """Return the error for workload `name`, of whose `turns` so many are `missing` a reply."""
+        message = (
+            f"workload {name!r} has no reply for {missing} of its {turns} turns; a replay sends recorded "
+            "history and pins each request to the length of its recorded reply, so have a baseline engine "
+            "write them once with `specload workload record`"
+        )
+        return cls(message)
 
 
 class ReplayError(JobError):

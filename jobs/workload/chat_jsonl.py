@@ -1,4 +1,11 @@
-"""Importer of OpenAI chat JSONL: one `{"messages": [...]}` a line, with an optional `id`."""
+"""Importer of OpenAI chat JSONL: one `{"messages": [...]}` a line, with an optional `id`.
+
+The rules:
+- Assistant messages are the replies; tool calls are written as JSON text after them.
+- A line without any assistant message is a request without a reply; see `specload workload record`.
+- What follows a conversation's last reply is left out, and so are definitions of `tools`: prompts hold the
+  messages only.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -24,5 +31,9 @@ def read_chat_jsonl(paths: Sequence[Path], log: ImportLog) -> Iterator[Conversat
             if not isinstance(messages, list) or not messages:
                 message = f'{where}: expected an object with a list `messages`, as in {{"messages": [...]}}'
                 raise WorkloadError(message)
-            turns = turns_of([message_of(entry, where=where) for entry in messages], where=where)
-            yield Conversation(id=str(value.get("id") or f"{path.stem}-{number}"), turns=turns)
+            if value.get("tools") or value.get("functions"):
+                log.drop("prompts hold the messages only", what="list of tool definitions")
+            turns = turns_of([message_of(entry, where=where) for entry in messages], where=where, log=log)
+            given = value.get("id")
+            name = f"{path.stem}-{number}" if given in (None, "") else str(given)
+            yield Conversation(id=name, turns=turns)

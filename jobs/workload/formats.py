@@ -5,11 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jobs.errors import WorkloadError
+from jobs.errors import MissingRepliesError, WorkloadError
+from jobs.workload.abench import read_abench
 from jobs.workload.builtin import BUILTIN
 from jobs.workload.chat_jsonl import read_chat_jsonl
 from jobs.workload.conversation import RECORDED, Conversation, Workload
 from jobs.workload.import_log import ImportLog
+from jobs.workload.sharegpt import read_sharegpt
+from jobs.workload.spec_bench import read_spec_bench
 from jobs.workload.swe_agent import read_swe_agent
 
 if TYPE_CHECKING:
@@ -31,7 +34,10 @@ class Format:
 FORMATS: dict[str, Format] = {
     **{name: Format(read=read, needs_files=False) for name, read in BUILTIN.items()},
     "chat_jsonl": Format(read=read_chat_jsonl),
+    "sharegpt": Format(read=read_sharegpt),
     "swe_agent": Format(read=read_swe_agent),
+    "spec_bench": Format(read=read_spec_bench),
+    "abench": Format(read=read_abench),
 }
 """Name of a format (`workload.format`) -> how it is read."""
 
@@ -42,6 +48,7 @@ def load_workload(
     format: str,  # noqa: A002  the key's name in the configuration
     paths: Sequence[str | Path],
     root: str | Path | None = None,
+    unanswered: bool = False,
 ) -> Workload:
     """Read a workload.
 
@@ -50,13 +57,20 @@ def load_workload(
         format: A key of `FORMATS`.
         paths: Files or glob patterns, relative to `root`; the files of a pattern are read in sorted order.
         root: Folder of relative paths; None for the working directory.
+        unanswered: Whether turns may lack their reply: they can be looked at and recorded, but not replayed.
 
     Raises:
         WorkloadError: unknown format, a pattern without a file, a damaged file, an id used twice, or nothing
             left of the files.
+        MissingRepliesError: a turn lacks its reply, and `unanswered` is False.
     """
     log = ImportLog(validity=format_named(format).validity)
     conversations = tuple(read_conversations(format=format, paths=paths, root=root, log=log))
+    missing = count_unanswered(conversations)
+    if missing and not unanswered:
+        raise MissingRepliesError.of(name, missing, sum(len(entry.turns) for entry in conversations))
+    if missing:
+        log.note(f"{missing} turns have no reply; `specload workload record` writes them")
     return Workload(name=name, conversations=conversations, validity=log.validity, notes=log.notes)
 
 
@@ -84,6 +98,16 @@ def read_conversations(
         why = "; ".join(log.notes) or "the files hold none"
         message = f"no conversation is left of the workload's files ({why}); give other files"
         raise WorkloadError(message)
+
+
+def count_unanswered(conversations: "Iterable[Conversation | TraceConversation]") -> int:
+    """Return how many turns lack their reply (a trace of hashes or lengths needs none)."""
+    return sum(
+        turn.reply is None
+        for conversation in conversations
+        if isinstance(conversation, Conversation)
+        for turn in conversation.turns
+    )
 
 
 def format_named(name: str) -> Format:

@@ -1,11 +1,19 @@
-"""Reading JSON from workload files, with errors that say what is wrong with which line."""
+"""Reading JSON from workload files, with errors that say what is wrong with which line.
+
+Files of many entries are read one entry after another: memory is that of one entry, however long the file.
+"""
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+
+import ijson
 
 from jobs.errors import WorkloadError
+
+_BOM = b"\xef\xbb\xbf"
 
 
 def read_text(path: Path) -> str:
@@ -14,21 +22,8 @@ def read_text(path: Path) -> str:
     Raises:
         WorkloadError: it is missing, unreadable, empty or not UTF-8.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        message = f"workload file {path} does not exist; check workload.paths"
-        raise WorkloadError(message) from None
-    except OSError as error:
-        message = f"workload file {path} cannot be read ({error.strerror}); check workload.paths"
-        raise WorkloadError(message) from error
-    except UnicodeDecodeError as error:
-        message = f"workload file {path} is not UTF-8 text (byte {error.start}); is it compressed or binary?"
-        raise WorkloadError(message) from error
-    if not text.strip():
-        message = f"workload file {path} is empty"
-        raise WorkloadError(message)
-    return text
+    with _opened(path) as stream:
+        return _decoded(stream.read(), path=path)
 
 
 def parse(text: str, *, where: str) -> Any:
@@ -50,12 +45,104 @@ def parse(text: str, *, where: str) -> Any:
                 f"{where}: not JSON ({error.msg} at column {error.colno}, line {error.lineno} of the text)"
             )
         raise WorkloadError(message) from error
+    except RecursionError as error:
+        message = f"{where}: the JSON is nested too deeply to be a conversation"
+        raise WorkloadError(message) from error
 
 
 def json_lines(path: Path) -> Iterator[tuple[str, Any]]:
-    """Yield (place for errors, value) of each non-empty line of a JSON Lines file."""
-    # `splitlines` would also cut at U+2028, which JSON allows inside strings.
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
-        if line.strip():
-            where = f"{path}, line {number}"
-            yield where, parse(line, where=where)
+    """Yield (place for errors, value) of each non-empty line of a JSON Lines file.
+
+    Raises:
+        WorkloadError: the file is missing, empty or not UTF-8, or a line is no JSON.
+    """
+    with _opened(path) as stream:
+        offset = 0
+        # Lines of bytes end at a newline only; text would also end at U+2028, which JSON allows in strings.
+        for number, line in enumerate(stream, start=1):
+            if not line.isspace():
+                where = f"{path}, line {number}"
+                yield where, parse(_decoded(line, path=path, offset=offset), where=where)
+            offset += len(line)
+
+
+def json_entries(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield (place for errors, value) of each entry of a JSON array, of JSON Lines, or of one JSON object.
+
+    Raises:
+        WorkloadError: the file is missing, empty or not UTF-8, or not JSON.
+    """
+    with _opened(path) as stream:
+        first = _first_byte(stream)
+        line = stream.readline()
+    if first == b"[":
+        yield from _array(path)
+    elif first == b"{" and not _is_json(line):
+        yield str(path), parse(read_text(path), where=str(path))
+    else:
+        yield from json_lines(path)
+
+
+def _array(path: Path) -> Iterator[tuple[str, Any]]:
+    count = 0
+    with _opened(path) as stream:
+        stream.seek(len(_BOM) if stream.read(len(_BOM)) == _BOM else 0)
+        try:
+            for value in ijson.items(stream, "item", use_float=True):
+                count += 1
+                yield f"{path}, entry {count}", value
+        except ijson.IncompleteJSONError as error:
+            # The parser says the same of a file that was cut off and of bytes that are no JSON.
+            text = " ".join(str(error).split())
+            cut = "premature" in text or "incomplete" in text.lower()
+            what = "the JSON is truncated; fetch it again" if cut else f"not JSON ({text[:120]})"
+            message = f"{path}, after entry {count}: {what}"
+            raise WorkloadError(message) from error
+        except ijson.JSONError as error:
+            message = f"{path}, after entry {count}: not JSON ({' '.join(str(error).split())[:120]})"
+            raise WorkloadError(message) from error
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    """Open a workload file that holds something."""
+    try:
+        stream = path.open("rb")
+    except FileNotFoundError:
+        message = f"workload file {path} does not exist; check workload.paths"
+        raise WorkloadError(message) from None
+    except OSError as error:
+        message = f"workload file {path} cannot be read ({error.strerror}); check workload.paths"
+        raise WorkloadError(message) from error
+    with stream:
+        if not _first_byte(stream):
+            message = f"workload file {path} is empty"
+            raise WorkloadError(message)
+        stream.seek(0)
+        yield stream
+
+
+def _first_byte(stream: IO[bytes]) -> bytes:
+    """Return the first byte that is neither white space nor a byte-order mark, and go before it."""
+    stream.seek(len(_BOM) if stream.read(len(_BOM)) == _BOM else 0)
+    while (byte := stream.read(1)).isspace():
+        pass
+    stream.seek(-len(byte), 1)
+    return byte
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
+
+
+def _decoded(data: bytes, *, path: Path, offset: int = 0) -> str:
+    try:
+        return data.removeprefix(_BOM).decode("utf-8")
+    except UnicodeDecodeError as error:
+        at = offset + error.start
+        message = f"workload file {path} is not UTF-8 text (byte {at}); is it compressed or binary?"
+        raise WorkloadError(message) from error

@@ -32,5 +32,7 @@ def read_swe_agent(paths: Sequence[Path], log: ImportLog) -> Iterator[Conversati
             raise WorkloadError(message)
         messages = [message_of(entry, where=f"{path}, history[{i}]") for i, entry in enumerate(history)]
         demos = [index for index, entry in enumerate(history) if entry.get("is_demo")]
-        turns = turns_of(messages, where=str(path), history=max(demos, default=-1) + 1)
+        if demos:
+            log.note("messages marked is_demo are history of the first turn, replies among them too")
+        turns = turns_of(messages, where=str(path), log=log, history=max(demos, default=-1) + 1)
         yield Conversation(id=path.name.removesuffix(".traj"), turns=turns)

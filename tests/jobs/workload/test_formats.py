@@ -84,7 +84,7 @@ GOOD = line(("user", "a"), ("assistant", "b"))
         (line(("robot", "a")), "the role 'robot'"),
         (line(("user", [{"type": "image_url"}])), "only text can be replayed"),
         (line(("system", "s"), ("assistant", "b")), "line 1: the conversation has no user message"),
-        (line(("user", "a")), "line 1: the conversation has no assistant reply"),
+        (line(("user", "a")), "workload 'w' has no reply for 1 of its 1 turns"),
         (
             line(("user", "a"), ("assistant", "b"), id="x")
             + "\n"
