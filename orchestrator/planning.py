@@ -49,21 +49,21 @@ def make_plan(points: Sequence[Point]) -> Planned:
     for point in points:
         check_no_secrets(point.config)
     kept, notes = left_out(points, shared["exclude"])
-    entries = list(zip(kept, _configs(kept), strict=True))
+    entries = list(zip(kept, engine_configs(kept), strict=True))
     devices = {config.device for _, config in entries}
     if len(devices) > 1:
         message = (
             f"engine.device is an axis ({', '.join(sorted(devices))}); a block runs on one kind of device"
         )
         raise ConfigError(message)
-    cluster = _cluster(shared["cluster"], devices.pop())
+    cluster = cluster_for(shared["cluster"], devices.pop())
     arms = build_arms(
         entries,
         factors=swept_keys(kept),
         refusals=lambda config: engine_named(config.engine).refusals(config),
         devices=cluster.slots,
     )
-    _check_settings([arm.config for arm in arms.allowed])
+    check_settings([arm.config for arm in arms.allowed])
     bound = bind_workload(shared["workload"], [arm.config for arm in arms.allowed], seed=shared["seed"])
     design = shared["design"]
     _check_design(design)
@@ -97,7 +97,13 @@ def _shared(points: Sequence[Point]) -> Mapping[str, Any]:
     return first
 
 
-def _configs(points: Sequence[Point]) -> list[EngineConfig]:
+def engine_configs(points: Sequence[Point]) -> list[EngineConfig]:
+    """Return the engine configuration of each point, versions probed and model folders resolved.
+
+    Raises:
+        ConfigError: an unknown device, an unusable model folder, or a value out of its range.
+        EngineEnvironmentError: an engine's environment is missing.
+    """
     models: dict[str, Model] = {}
     versions: dict[tuple[str, str | None], str] = {}
     configs = []
@@ -146,7 +152,7 @@ def _with_draft_model(config: EngineConfig) -> EngineConfig:
     return replace(config, drafter=drafter)
 
 
-def _cluster(settings: Mapping[str, Any], device: str) -> Cluster:
+def cluster_for(settings: Mapping[str, Any], device: str) -> Cluster:
     """Return the cluster with what `null` stands for filled in for this kind of device."""
     resource = settings["resource"] or ("GPU" if device == "gpu" else _CUSTOM_RESOURCE)
     slots = settings["slots"]
@@ -162,7 +168,7 @@ def _cluster(settings: Mapping[str, Any], device: str) -> Cluster:
     )
 
 
-def _check_settings(configs: Sequence[EngineConfig]) -> None:
+def check_settings(configs: Sequence[EngineConfig]) -> None:
     """Have the adapters write every command line once: an unknown flag must not wait for an engine's start.
 
     Raises:
