@@ -2,7 +2,7 @@
 
 ```
 <results>/<sweep>/plan.json                what was to be measured
-                  workload.json            the frozen tokens that every arm replays
+                  workload.tokens          the frozen tokens that every arm replays
                   provenance.json          where and with what it was run
                   cells/<cell>/result.json + requests.parquet + gauges.parquet + ...
                   engines/<run>/...        command line, resolved configuration and log of each engine
@@ -27,7 +27,7 @@ from orchestrator.errors import LedgerError
 from orchestrator.plan import Plan
 
 PLAN = "plan.json"
-WORKLOAD = "workload.json"
+WORKLOAD = "workload.tokens"
 RESULT = "result.json"
 
 

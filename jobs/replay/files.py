@@ -3,7 +3,7 @@
 from pathlib import Path
 
 JOB_FILE = "job.json"
-WORKLOAD_FILE = "workload.json"
+WORKLOAD_FILE = "workload.tokens"
 QUEUE_FILE = "queue.bin"
 # In the folder of each load process:
 REQUESTS_FILE = "requests.jsonl"

@@ -1,6 +1,6 @@
 """What the load process is told and what it leaves behind: the seam between the block and the load process.
 
-Files in a job's folder: `job.json` (a `ReplayJob`), `workload.json` (the token workload), `queue.bin` (what
+Files in a job's folder: `job.json` (a `ReplayJob`), `workload.tokens` (the token workload), `queue.bin` (what
 is left to play), and a folder `shard-N` a load process with `requests.jsonl` (one `RequestRecord` a line, in
 order of their ends), `chunks.bin` (16-byte records) and `summary.json`.
 """

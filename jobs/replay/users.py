@@ -78,12 +78,12 @@ class ClosedLoop:
         self.window.out_of_work(time.monotonic_ns())
 
     async def _conversation(self, user: int, conversation: TokenConversation, epoch: int) -> None:
-        prompts = conversation.prompts()
+        prompts = self._workload.prompts(conversation)
 
         def body(number: int) -> bytes:
             turn = conversation.turns[number]
             return request_body(
-                self._job, prompts[number], turn, conversation=conversation.id, epoch=epoch, number=number
+                self._job, next(prompts), turn, conversation=conversation.id, epoch=epoch, number=number
             )
 
         following = body(0)

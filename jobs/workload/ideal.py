@@ -33,7 +33,7 @@ def ideal_cached(workload: TokenWorkload, order: Sequence[tuple[int, int]], bloc
         order: (conversation index, epoch) of every conversation that is played.
         block_size: Tokens per KV block.
     """
-    prompts = [conversation.prompts() for conversation in workload.conversations]
+    prompts = [list(workload.prompts(conversation)) for conversation in workload.conversations]
     chains = [[list(_blocks(prompt, block_size)) for prompt in turns] for turns in prompts]
     total = first = tokens = 0
     by_epoch: dict[int, list[int]] = {}
@@ -70,7 +70,7 @@ def _reuses(servable: Counter[bytes], computed_elsewhere: set[bytes]) -> Iterato
         yield count if block in computed_elsewhere else count - 1
 
 
-def _blocks(prompt: tuple[int, ...], block_size: int) -> Iterator[tuple[bytes, bool]]:
+def _blocks(prompt: Sequence[int], block_size: int) -> Iterator[tuple[bytes, bool]]:
     """Yield (chained hash, whether the cache may serve it) of each whole block of a prompt."""
     chain = b""
     for start in range(0, len(prompt) - block_size + 1, block_size):

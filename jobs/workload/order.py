@@ -1,6 +1,7 @@
 """The shared order in which conversations start, and the warm-up that must not touch them."""
 
 import random
+from collections.abc import Sequence
 
 from engines.digest import digest, seed_of
 from jobs.errors import WorkloadError
@@ -60,7 +61,7 @@ def warmup_prompts(workload: TokenWorkload, *, requests: int, seed: int) -> Toke
     turns = [
         (prompt, turn.output_tokens)
         for conversation in workload.conversations
-        for prompt, turn in zip(conversation.prompts(), conversation.turns, strict=True)
+        for prompt, turn in zip(workload.prompts(conversation), conversation.turns, strict=True)
     ]
     picked = sorted(range(len(turns)), key=lambda index: hashed_rank(seed, "warmup", index))
     conversations = []
@@ -77,7 +78,7 @@ def warmup_prompts(workload: TokenWorkload, *, requests: int, seed: int) -> Toke
     )
 
 
-def _shuffled(tokens: tuple[int, ...], seed: int) -> tuple[int, ...]:
+def _shuffled(tokens: Sequence[int], seed: int) -> tuple[int, ...]:
     shuffled = list(tokens)
     random.Random(seed).shuffle(shuffled)  # noqa: S311  reproducible on purpose
     return tuple(shuffled)

@@ -28,7 +28,7 @@ def simulate(work: TokenWorkload, arrivals: list[tuple[int, int, int]]) -> tuple
     seen: set[tuple[int, tuple[int, ...]]] = set()
     total = first = 0
     for index, turn, epoch in arrivals:
-        prompt = work.conversations[index].prompts()[turn]
+        prompt = tuple(list(work.prompts(work.conversations[index]))[turn])
         cached = 0
         while cached + BLOCK < len(prompt) and (epoch, prompt[: cached + BLOCK]) in seen:
             cached += BLOCK

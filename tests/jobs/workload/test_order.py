@@ -49,17 +49,17 @@ def test_warmup_is_as_long_and_not_in_the_workload(make_workload: Make) -> None:
     warmup = warmup_prompts(workload, requests=20, seed=1)
     assert len(warmup.conversations) == 20
     assert all(len(conversation.turns) == 1 for conversation in warmup.conversations)
-    known = [prompt for conversation in workload.conversations for prompt in conversation.prompts()]
+    known = [prompt for conversation in workload.conversations for prompt in workload.prompts(conversation)]
     lengths = Counter(
         (len(p), t.output_tokens)
         for c in workload.conversations
-        for p, t in zip(c.prompts(), c.turns, strict=True)
+        for p, t in zip(workload.prompts(c), c.turns, strict=True)
     )
     for conversation in warmup.conversations:
-        [prompt] = conversation.prompts()
+        [prompt] = warmup.prompts(conversation)
         assert (len(prompt), conversation.turns[0].output_tokens) in lengths
         assert any(sorted(prompt) == sorted(other) for other in known)
-    fresh = sum(conversation.prompts()[0] not in known for conversation in warmup.conversations)
+    fresh = sum(next(warmup.prompts(conversation)) not in known for conversation in warmup.conversations)
     assert fresh >= 18  # a shuffle of four tokens can fall on itself
     assert warmup == warmup_prompts(workload, requests=20, seed=1)
     assert warmup != warmup_prompts(workload, requests=20, seed=2)
