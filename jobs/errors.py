@@ -4,6 +4,7 @@
   x WorkloadError(ValueError)   a file is missing, empty, truncated, of the wrong form, or fits nothing
     x MissingRepliesError       turns have no reply to pin lengths to; they have to be recorded first
   x ReplayError                 the load process ended without a usable result
+  x RecordError                 an engine did not complete a conversation that was to be recorded
 """
 
 
@@ -37,3 +38,9 @@ class ReplayError(JobError):
     """The load process failed; the message has its last lines."""
 
     cause = "replay"
+
+
+class RecordError(JobError):
+    """A request of a recording failed; the message names conversation and turn."""
+
+    cause = "record"

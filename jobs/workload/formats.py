@@ -11,6 +11,7 @@ from jobs.workload.builtin import BUILTIN
 from jobs.workload.chat_jsonl import read_chat_jsonl
 from jobs.workload.conversation import RECORDED, Conversation, Workload
 from jobs.workload.import_log import ImportLog
+from jobs.workload.recorded import read_recorded
 from jobs.workload.sharegpt import read_sharegpt
 from jobs.workload.spec_bench import read_spec_bench
 from jobs.workload.swe_agent import read_swe_agent
@@ -38,6 +39,7 @@ FORMATS: dict[str, Format] = {
     "swe_agent": Format(read=read_swe_agent),
     "spec_bench": Format(read=read_spec_bench),
     "abench": Format(read=read_abench),
+    "recorded": Format(read=read_recorded),
 }
 """Name of a format (`workload.format`) -> how it is read."""
 
