@@ -8,7 +8,7 @@ import ray
 from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
 
 from orchestrator.errors import PlacementError
-from orchestrator.plan import Block, Cluster
+from orchestrator.plan import Cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,11 +20,11 @@ class Demand:
     load_cores: int
 
     @classmethod
-    def of(cls, block: Block, cluster: Cluster) -> "Demand":
-        """Return the demand of a block: its slice of devices, their cores, and the load process's."""
+    def of(cls, devices: int, cluster: Cluster) -> "Demand":
+        """Return the demand of a slice of devices: with their cores, and the load process's."""
         return cls(
-            devices=block.devices,
-            engine_cores=max(1, math.ceil(block.devices * cluster.cpus_per_device)),
+            devices=devices,
+            engine_cores=max(1, math.ceil(devices * cluster.cpus_per_device)),
             load_cores=max(1, math.ceil(cluster.load_cpus)),
         )
 

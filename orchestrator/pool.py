@@ -80,7 +80,7 @@ class BlockPool:
         cluster = self.plan.cluster
         total = nodes_of(cluster)
         waiting = sorted(segments, key=lambda segment: (-segment.block.devices, segment.block.index))
-        check_feasible([Demand.of(segment.block, cluster) for segment in waiting], total, cluster)
+        check_feasible([Demand.of(segment.block.devices, cluster) for segment in waiting], total, cluster)
         free = total
         while waiting or self._running:
             for segment in list(waiting):
@@ -95,7 +95,7 @@ class BlockPool:
                     free = take(free, running.where, running.demand, sign=1)
 
     def _start(self, segment: Segment, free: Sequence[Node], total: Sequence[Node]) -> _Running | None:
-        demand = Demand.of(segment.block, self.plan.cluster)
+        demand = Demand.of(segment.block.devices, self.plan.cluster)
         where = fit(demand, free, total)
         if where is None:
             return None
@@ -109,7 +109,7 @@ class BlockPool:
         task = block_task(
             self.plan, segment, self._workload, engine_cores=demand.engine_cores, load_cores=demand.load_cores
         )
-        actor = _actor(slot, self.plan.cluster)
+        actor = actor_in(slot, self.plan.cluster, BlockRunner)
         stream = actor.run.options(num_returns="streaming").remote(task)
         running = _Running(
             segment=segment, task=task, demand=demand, where=where, slot=slot, actor=actor, stream=stream
@@ -170,7 +170,8 @@ def _connect(cluster: Cluster) -> None:
     )
 
 
-def _actor(slot: Slot, cluster: Cluster) -> Any:
+def actor_in(slot: Slot, cluster: Cluster, runner: type) -> Any:
+    """Start an actor of class `runner` that owns the slot's engine bundle, and return its handle."""
     devices = math.ceil(slot.engine_bundle[cluster.resource])
     options: dict[str, Any] = (
         {"num_gpus": devices}
@@ -178,7 +179,7 @@ def _actor(slot: Slot, cluster: Cluster) -> Any:
         else {"resources": {cluster.resource: devices}, "num_gpus": 0}
     )
     return (
-        ray.remote(BlockRunner)
+        ray.remote(runner)
         .options(
             num_cpus=slot.engine_bundle["CPU"],
             max_restarts=0,
