@@ -110,9 +110,8 @@ class RecordRunner:
             try:
                 yield RecorderReady(seconds=_start(fleet, task, GpuMemory(names)))
                 yield from _complete_all(fleet, task)
-            except (EngineError, RecordError) as error:
-                tail = error.log_tail if isinstance(error, EngineError) else fleet.log_tail()
-                yield RecorderFailed(message=str(error), log_tail=tail)
+            except EngineError as error:
+                yield RecorderFailed(message=str(error), log_tail=error.log_tail)
             finally:
                 fleet.stop(grace=task.stop_seconds)
                 fleet.remove_files()
@@ -140,14 +139,16 @@ def _complete_all(fleet: Fleet, task: RecordTask) -> Generator[RecordReport]:
         try:
             while waiting:
                 done, waiting = wait(waiting, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
+                fleet.check()  # an engine that died is the cause of what its requests ran into
                 for future in done:
                     yield future.result()
-                fleet.check()
-        except BaseException:
+        except RecordError as error:
+            yield RecorderFailed(message=str(error), log_tail=fleet.log_tail())
+        finally:
             threads.shutdown(wait=False, cancel_futures=True)
             completer.closed = True
-            fleet.stop(grace=task.stop_seconds)  # ends the answers that threads still wait for
-            raise
+            if waiting:
+                fleet.stop(grace=task.stop_seconds)  # ends the answers that threads still wait for
 
 
 def _client(task: RecordTask) -> httpx.Client:
@@ -196,11 +197,11 @@ class _Completer:
             history.append((ASSISTANT, reply))
         if not turns:
             return RecorderSkipped(conversation=conversation.id, reason=f"left out: {shortened}")
+        kept = f"ends after {len(turns)} of {len(conversation.turns)} turns"
         return Recording(
             conversation=replace(conversation, turns=tuple(turns)),
             finish_reasons=tuple(reasons),
-            shortened=shortened
-            and f"ends after {len(turns)} of {len(conversation.turns)} turns: {shortened}",
+            shortened=None if shortened is None else f"{kept}: {shortened}",
         )
 
     def _ask(self, conversation: str, number: int, prompt: list[int]) -> tuple[str, int, str]:

@@ -196,7 +196,7 @@ def read_recorded(paths: Sequence[Path], log: ImportLog) -> Iterator[Conversatio
     """Yield the conversations of recordings, with natural lengths, and say who wrote the replies.
 
     Raises:
-        WorkloadError: a header is missing, a recording is not complete or changed since, or a line is damaged.
+        WorkloadError: no header, a recording that is not complete or was changed since, or a damaged line.
     """
     for path in paths:
         header = read_header(path)
