@@ -8,18 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from engines.counters import Counters
-from jobs.measures import counted, timing, work
+from jobs.caveats import cell_caveats
+from jobs.measures import counted, peak, sessions, slices, timing, work
+from jobs.measures.telemetry import telemetry_caveats, telemetry_metrics
 from jobs.replay.data import ReplayData
-
-DRAIN_CAVEAT = 1 / 3
-"""Share of the replay after the steady window from which the cell says so."""
-QUEUE_CAVEAT = 0.1
-"""Queued requests as a share of C from which the cell says so: single arrivals always queue for a moment."""
-SINGLE_CHUNK_CAVEAT = 0.1
-"""Share of single-chunk answers from which the cell says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +21,8 @@ class Measurement:
 
     metrics: Mapping[str, float | None]
     caveats: tuple[str, ...]
+    slices: Mapping[str, Mapping[str, slices.Slice]]
+    """`by_turn` and `by_context`: slice -> figure -> value."""
 
 
 def measure(
@@ -38,6 +33,8 @@ def measure(
     gauges: Sequence[Mapping[str, Any]],
     devices: int,
     requested_mal: float | None,
+    ideal_hit_rate: float | None = None,
+    turns: Mapping[str, int] | None = None,
 ) -> Measurement:
     """Return the figures of one replay.
 
@@ -45,37 +42,50 @@ def measure(
         data: What the load process measured.
         counters: Delta over the replay, summed over replicas.
         capacity_tokens: KV capacity of the slice; None where the engine does not say.
-        gauges: Samples with `time` (ns), `waiting` and `kv_usage`, one row a replica and sample.
+        gauges: Samples beside the replay, as `jobs.telemetry.Sampler` takes them.
         devices: Devices of the slice.
         requested_mal: What the synthetic acceptance asks for; None with real acceptance.
+        ideal_hit_rate: Hit rate that an infinite cache, empty at first, could reach; None where unknown.
+        turns: Turns of each conversation by its id; None takes a session for as long as its requests say.
     """
+    window = work.steady_window(data.summary)
+    steady = work.work_in(data, window) if window is not None else None
+    parts = {"by_turn": slices.by_turn(data.succeeded), "by_context": slices.by_context(data)}
     metrics: dict[str, float | None] = {
-        **_throughput(data, devices),
+        **_throughput(data, devices, window, steady),
         **_latency(data),
+        **_people(data, turns),
+        **_sliced(parts),
         **_speculation(counters, requested_mal),
         **_cache(data, counters, capacity_tokens, gauges),
+        "cache/ideal_hit_rate": ideal_hit_rate,
         **_accounting(data, counters),
+        **telemetry_metrics(gauges, window, steady.output if steady is not None else None),
     }
-    return Measurement(metrics=metrics, caveats=tuple(_caveats(data, metrics)))
+    caveats = (*cell_caveats(data, metrics), *telemetry_caveats(gauges, window))
+    return Measurement(metrics=metrics, caveats=caveats, slices=parts)
 
 
-def _throughput(data: ReplayData, devices: int) -> dict[str, float | None]:
-    summary = data.summary
-    window, whole = work.steady_window(summary), work.makespan(summary)
-    steady = work.work_in(data, window) if window is not None else None
+def _throughput(
+    data: ReplayData, devices: int, window: work.Span | None, steady: work.Work | None
+) -> dict[str, float | None]:
+    summary, whole = data.summary, work.makespan(data.summary)
     fixed = work.whole_work(data)
+    if not data.succeeded:  # nothing was answered: no rate is known, which is not a rate of zero
+        steady, whole = None, (0, 0)
     total = work.rate(steady.total, window) if steady else None
     output = work.rate(steady.output, window) if steady else None
     return {
         "throughput/total_tok_s": total,
         "throughput/computed_tok_s": work.rate(steady.computed, window) if steady else None,
         "throughput/output_tok_s": output,
+        "throughput/output_peak_tok_s": peak.output_peak_tok_s(data, window) if steady and window else None,
         "throughput/total_tok_s_per_device": None if total is None else total / devices,
         "throughput/output_tok_s_per_device": None if output is None else output / devices,
         "fixed_work/total_tok_s": work.rate(fixed.total, whole),
         "fixed_work/computed_tok_s": work.rate(fixed.computed, whole),
         "fixed_work/output_tok_s": work.rate(fixed.output, whole),
-        "fixed_work/seconds": work.seconds(whole),
+        "fixed_work/seconds": work.seconds(work.makespan(summary)),
         "window/seconds": work.seconds(window) if window is not None else None,
         "window/drain_share": work.drain_share(summary),
         "window/occupancy": work.in_flight(data, window) / data.concurrency if window is not None else None,
@@ -84,12 +94,10 @@ def _throughput(data: ReplayData, devices: int) -> dict[str, float | None]:
 
 def _latency(data: ReplayData) -> dict[str, float | None]:
     done = data.succeeded
-    good = np.asarray([request.error is None for request in data.requests], dtype=bool)
-    chunks = data.chunks[good[data.chunks["request"]]]
+    chunks = data.chunks[work.good_chunks(data)]
     ttft, tpot, e2el = timing.ttft_ms(done), timing.tpot_ms(done), timing.e2el_ms(done)
     itl, icl = timing.itl_ms(chunks), timing.icl_ms(chunks)
     return {
-        "user/speed_tok_s": timing.user_speed_tok_s(done),
         "latency/ttft_p50_ms": timing.quantile(ttft, 50),
         "latency/ttft_p95_ms": timing.quantile(ttft, 95),
         "latency/ttft_p99_ms": timing.quantile(ttft, 99),
@@ -105,6 +113,34 @@ def _latency(data: ReplayData) -> dict[str, float | None]:
     }
 
 
+def _people(data: ReplayData, turns: Mapping[str, int] | None) -> dict[str, float | None]:
+    complete = sessions.complete_sessions(data, turns)
+    times, speeds = sessions.session_seconds(complete), sessions.session_speeds_tok_s(complete)
+    singles = timing.request_speeds_tok_s(data.succeeded)
+    return {
+        "user/speed_tok_s": timing.user_speed_tok_s(data.succeeded),
+        "user/speed_p50_tok_s": timing.quantile(speeds, 50),
+        "user/speed_p5_tok_s": timing.quantile(speeds, 5),
+        "request/speed_p50_tok_s": timing.quantile(singles, 50),
+        "request/speed_p5_tok_s": timing.quantile(singles, 5),
+        "session/count": float(len(complete)),
+        "session/time_p50_s": timing.quantile(times, 50),
+        "session/time_p95_s": timing.quantile(times, 95),
+    }
+
+
+def _sliced(parts: Mapping[str, Mapping[str, slices.Slice]]) -> dict[str, float | None]:
+    """Return the key figures of the slices, under the names of the table."""
+    found: dict[str, float | None] = {}
+    for turn, figures in parts["by_turn"].items():
+        for name in ("ttft_p50_ms", "speed_tok_s", "cached_share"):
+            found[f"turn/{name}_{turn}"] = figures[name]
+    for bucket, figures in parts["by_context"].items():
+        for name in ("speed_tok_s", "tokens_per_chunk"):
+            found[f"context/{name}_{bucket}"] = figures[name]
+    return found
+
+
 def _speculation(counters: Counters, requested_mal: float | None) -> dict[str, float | None]:
     return {
         "spec/mal": counted.mean_acceptance_length(counters),
@@ -112,6 +148,7 @@ def _speculation(counters: Counters, requested_mal: float | None) -> dict[str, f
         "spec/tokens_per_step": counted.tokens_per_step(counters),
         "spec/requested_mal": requested_mal,
         **counted.acceptance_by_position(counters),
+        **counted.conditional_by_position(counters),
         "step/mean_ms": counted.step_ms(counters),
     }
 
@@ -134,42 +171,23 @@ def _cache(
 
 
 def _accounting(data: ReplayData, counters: Counters) -> dict[str, float | None]:
+    whole = work.work_of(data.requests)
     return {
-        "tokens/client_output": float(sum(r.completion_tokens or 0 for r in data.requests)),
+        "tokens/client_output": float(whole.output),
         "tokens/engine_output": float(counters.generation_tokens),
-        "tokens/client_prompt": float(sum(r.prompt_tokens or 0 for r in data.requests)),
+        "tokens/client_prompt": float(whole.prompt),
         "tokens/engine_prompt": float(counters.prompt_tokens),
+        "tokens/client_computed": _float(whole.computed),
+        "tokens/engine_computed": float(counted.computed_tokens(counters)),
         "requests/total": float(len(data.requests)),
         "requests/failed": float(len(data.requests) - len(data.succeeded)),
         "requests/single_chunk": float(timing.single_chunk(data.succeeded)),
         "client/loop_lag_p99_ms": data.summary.loop_lag_p99_ms,
+        "client/send_lag_p99_ms": data.summary.send_lag_p99_ms,
         "client/cpu_share": data.summary.cpu_share,
         "client/peak_rss_mib": data.summary.peak_rss_mib,
+        "client/processes": float(data.summary.processes),
     }
-
-
-def _caveats(data: ReplayData, metrics: Mapping[str, float | None]) -> list[str]:
-    found: list[str] = []
-    drain = metrics["window/drain_share"] or 0.0
-    if metrics["throughput/total_tok_s"] is None:
-        found.append(
-            "no steady window: a user ran out of conversations before every user had finished its first "
-            "one; only the whole work was measured"
-        )
-    elif drain > DRAIN_CAVEAT:
-        found.append(f"the last {drain:.0%} of the replay ran with fewer users: replay more conversations")
-    if metrics["engine/preemptions"]:
-        found.append(f"{metrics['engine/preemptions']:.0f} requests were preempted and recomputed")
-    waiting = metrics["engine/waiting_peak"] or 0.0
-    if waiting > QUEUE_CAVEAT * data.concurrency:
-        found.append(f"up to {waiting:.0f} requests queued in the engine")
-    done = len(data.succeeded)
-    single = metrics["requests/single_chunk"] or 0.0
-    if done and single / done > SINGLE_CHUNK_CAVEAT:
-        found.append(f"{single:.0f} of {done} answers came in one chunk and are left out of speeds")
-    if done and metrics["cache/client_cached_tokens"] is None:
-        found.append("usage has no cached tokens: computed throughput is unknown")
-    return found
 
 
 def _peak(rows: Sequence[Mapping[str, Any]], name: str) -> float | None:

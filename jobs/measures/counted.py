@@ -24,6 +24,20 @@ def acceptance_by_position(counters: Counters) -> dict[str, float | None]:
     }
 
 
+def conditional_by_position(counters: Counters) -> dict[str, float | None]:
+    """Return the conditional acceptance of each draft position: accepted at it / accepted at the one before.
+
+    The first position is of all drafts; None where nothing came so far.
+    """
+    reached = (counters.drafts, *counters.accepted_per_position[:-1])
+    return {
+        f"spec/conditional_pos_{position}": accepted / before if before else None
+        for position, (accepted, before) in enumerate(
+            zip(counters.accepted_per_position, reached, strict=False), start=1
+        )
+    }
+
+
 def tokens_per_step(counters: Counters) -> float | None:
     """Return tokens per decode step over all steps, drafted or not.
 
@@ -42,3 +56,8 @@ def step_ms(counters: Counters) -> float | None:
 def hit_rate(counters: Counters) -> float | None:
     """Return cached / all prompt tokens."""
     return counters.cached_prompt_tokens / counters.prompt_tokens if counters.prompt_tokens else None
+
+
+def computed_tokens(counters: Counters) -> int:
+    """Return the engine's computed tokens: locally computed prompt + generated."""
+    return counters.computed_prompt_tokens + counters.generation_tokens

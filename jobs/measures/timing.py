@@ -18,8 +18,11 @@ NS_PER_S = 1e9
 
 
 def quantile(values: Floats, percent: float) -> float | None:
-    """Return a percentile with linear interpolation between neighbours; None of nothing."""
-    return float(np.percentile(values, percent)) if len(values) else None
+    """Return a percentile by linear interpolation between order statistics (Hyndman and Fan's method 7).
+
+    None of nothing.
+    """
+    return float(np.percentile(values, percent, method="linear")) if len(values) else None
 
 
 def ttft_ms(requests: Sequence[RequestRecord]) -> Floats:
@@ -46,6 +49,12 @@ def user_speed_tok_s(requests: Sequence[RequestRecord]) -> float | None:
     spans = [span for r in requests if (span := _decode(r)) is not None]
     nanoseconds = sum(span for span, _ in spans)
     return sum(tokens for _, tokens in spans) / nanoseconds * NS_PER_S if nanoseconds else None
+
+
+def request_speeds_tok_s(requests: Sequence[RequestRecord]) -> Floats:
+    """Return the decode speed of each request: (n - n_first) / (last - first)."""
+    spans = [span for r in requests if (span := _decode(r)) is not None]
+    return _floats([tokens / span for span, tokens in spans if span]) * NS_PER_S
 
 
 def decode_share(requests: Sequence[RequestRecord]) -> float | None:
@@ -77,11 +86,11 @@ def tokens_of_chunks(chunks: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """Return the tokens each chunk brought, from the running counts."""
     counts = chunks["tokens"].astype(np.int64)
     before = np.concatenate(([0], counts[:-1]))
-    before[_starts(chunks)] = 0
+    before[starts(chunks)] = 0
     return counts - before
 
 
-def _starts(chunks: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+def starts(chunks: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Return where a request's first chunk stands."""
     request = chunks["request"]
     return np.concatenate(([True], request[1:] != request[:-1])) if len(chunks) else np.zeros(0, dtype=bool)
@@ -89,7 +98,7 @@ def _starts(chunks: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 
 def _gaps(chunks: npt.NDArray[Any]) -> tuple[Floats, npt.NDArray[np.int64]]:
     """Return each chunk's gap to the one before it in its request (ns), and its tokens."""
-    later = ~_starts(chunks)
+    later = ~starts(chunks)
     times = chunks["time"]
     gaps = times - np.concatenate((times[:1], times[:-1]))
     return gaps[later].astype(np.float64), tokens_of_chunks(chunks)[later]

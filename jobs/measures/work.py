@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from jobs.measures.timing import NS_PER_S, tokens_of_chunks
 from jobs.replay.data import ReplayData
@@ -51,20 +52,30 @@ def work_in(data: ReplayData, span: Span) -> Work:
     """Return the work done from the start of `span` (included) to its end (excluded)."""
     start, end = span
     begun = [r for r in data.succeeded if r.first is not None and start <= r.first < end]
-    good = np.asarray([request.error is None for request in data.requests], dtype=bool)
     times = data.chunks["time"]
-    inside = good[data.chunks["request"]] & (times >= start) & (times < end)
+    inside = good_chunks(data) & (times >= start) & (times < end)
     output = int(tokens_of_chunks(data.chunks)[inside].sum())
     return Work(prompt=sum(r.prompt_tokens or 0 for r in begun), cached=cached_tokens(begun), output=output)
 
 
+def good_chunks(data: ReplayData) -> npt.NDArray[np.bool_]:
+    """Return which chunks belong to requests that succeeded."""
+    good = np.asarray([request.error is None for request in data.requests], dtype=bool)
+    kept: npt.NDArray[np.bool_] = good[data.chunks["request"]]
+    return kept
+
+
 def whole_work(data: ReplayData) -> Work:
-    """Return the work of the whole replay."""
-    done = data.succeeded
+    """Return the work of the whole replay: of the requests that succeeded."""
+    return work_of(data.succeeded)
+
+
+def work_of(requests: Sequence[RequestRecord]) -> Work:
+    """Return the work that the usage of `requests` reports; an unknown count is 0."""
     return Work(
-        prompt=sum(r.prompt_tokens or 0 for r in done),
-        cached=cached_tokens(done),
-        output=sum(r.completion_tokens or 0 for r in done),
+        prompt=sum(r.prompt_tokens or 0 for r in requests),
+        cached=cached_tokens(requests),
+        output=sum(r.completion_tokens or 0 for r in requests),
     )
 
 

@@ -50,3 +50,20 @@ def test_step_time_and_hit_rate(make_counters: Make) -> None:
     assert counted.step_ms(idle) is None
     assert counted.tokens_per_step(idle) is None
     assert counted.hit_rate(idle) is None
+
+
+def test_conditional_acceptance_is_of_what_came_so_far(make_counters: Make) -> None:
+    counters = make_counters(drafts=43, draft_tokens=129, accepted_tokens=10, accepted_per_position=(4, 3, 3))
+    assert counted.conditional_by_position(counters) == pytest.approx(
+        {"spec/conditional_pos_1": 4 / 43, "spec/conditional_pos_2": 3 / 4, "spec/conditional_pos_3": 1.0}
+    )
+    nothing = make_counters(drafts=5, accepted_tokens=0, accepted_per_position=(0, 0))
+    assert counted.conditional_by_position(nothing) == {
+        "spec/conditional_pos_1": 0.0,
+        "spec/conditional_pos_2": None,
+    }
+    assert counted.conditional_by_position(make_counters(drafts=0, accepted_per_position=())) == {}
+
+
+def test_computed_tokens_are_local_prompt_and_generated(make_counters: Make) -> None:
+    assert counted.computed_tokens(make_counters()) == 1400 + 200

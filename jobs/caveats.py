@@ -1,0 +1,50 @@
+"""What to keep in mind with the figures of a cell that passed its gates."""
+
+from collections.abc import Mapping
+
+from jobs.replay.data import ReplayData
+
+DRAIN = 1 / 3
+"""Share of the replay after the steady window from which the cell says so."""
+QUEUE = 0.1
+"""Queued requests as a share of C from which the cell says so: single arrivals always queue for a moment."""
+SINGLE_CHUNK = 0.1
+"""Share of single-chunk answers from which the cell says so."""
+OVERLAP = 2 / 3
+"""Least share of turns that a pair's windows have in common before the cell says so."""
+
+
+def cell_caveats(data: ReplayData, metrics: Mapping[str, float | None]) -> tuple[str, ...]:
+    """Return the caveats of one replay."""
+    found: list[str] = []
+    drain = metrics["window/drain_share"] or 0.0
+    if metrics["window/seconds"] is None:
+        found.append(
+            "no steady window: a user ran out of conversations before every user had finished its first "
+            "one; only the whole work was measured"
+        )
+    elif drain > DRAIN:
+        found.append(f"the last {drain:.0%} of the replay ran with fewer users: replay more conversations")
+    if metrics["engine/preemptions"]:
+        found.append(f"{metrics['engine/preemptions']:.0f} requests were preempted and recomputed")
+    waiting = metrics["engine/waiting_peak"] or 0.0
+    if waiting > QUEUE * data.concurrency:
+        found.append(f"up to {waiting:.0f} requests queued in the engine")
+    done = len(data.succeeded)
+    single = metrics["requests/single_chunk"] or 0.0
+    if done and single / done > SINGLE_CHUNK:
+        found.append(f"{single:.0f} of {done} answers came in one chunk and are left out of speeds")
+    if done and metrics["cache/client_cached_tokens"] is None:
+        found.append("usage has no cached tokens: computed throughput is unknown")
+    return tuple(found)
+
+
+def overlap_caveats(overlap: float | None) -> tuple[str, ...]:
+    """Return what to say of the turns that the windows of a pair have in common."""
+    if overlap is None or overlap >= OVERLAP:
+        return ()
+    caveat = (
+        f"the steady windows of this cell and its opening baseline have {overlap:.0%} of their turns in "
+        "common: read the whole fixed work beside the window's ratio, or replay more conversations"
+    )
+    return (caveat,)
