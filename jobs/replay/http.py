@@ -1,7 +1,9 @@
 """Keep-alive HTTP/1.1 connections that carry one streamed answer at a time."""
 
 import asyncio
+import ssl
 import time
+from functools import lru_cache
 from typing import cast
 from urllib.parse import urlsplit
 
@@ -13,13 +15,15 @@ from jobs.replay.answer import Answer
 class Connection:
     """One user's way to one replica: a TCP connection, and the next one when the server closed it."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, ca_file: str | None = None) -> None:
         parts = urlsplit(url)
-        if parts.scheme != "http" or not parts.hostname:
-            message = f"replica URL {url!r}: the load process speaks plain http://HOST:PORT"
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            message = f"replica URL {url!r}: the load process speaks http://HOST:PORT and https://HOST:PORT"
             raise ValueError(message)
+        secure = parts.scheme == "https"
+        self._tls = _tls(ca_file) if secure else None
         self._host = parts.hostname
-        self._port = parts.port or 80
+        self._port = parts.port or (443 if secure else 80)
         self._head = (
             f"POST {parts.path.rstrip('/')}/v1/completions HTTP/1.1\r\nHost: {parts.netloc}\r\n"
             "Content-Type: application/json\r\nContent-Length: "
@@ -39,7 +43,7 @@ class Connection:
         """
         if self._link is None or not self._link.usable:
             loop = asyncio.get_running_loop()
-            _, self._link = await loop.create_connection(_Link, self._host, self._port)
+            _, self._link = await loop.create_connection(_Link, self._host, self._port, ssl=self._tls)
 
     def send(self, body: bytes, answer: Answer) -> None:
         """Post `body` on the open connection; the response goes to `answer`."""
@@ -161,3 +165,13 @@ class _Link(asyncio.Protocol):
     def _stamp_dispatch(self) -> None:
         if self.answer is not None:
             self.answer.left(time.monotonic_ns())
+
+
+@lru_cache(maxsize=1)
+def _tls(ca_file: str | None) -> ssl.SSLContext:
+    """Return what all connections check certificates with: the system's authorities, or those of a file."""
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except (OSError, ssl.SSLError) as error:
+        message = f"CA file {ca_file}: {error}; it has to be a PEM file with the authority's certificate"
+        raise ValueError(message) from error

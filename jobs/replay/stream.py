@@ -11,6 +11,7 @@ The rules for tokens:
 """
 
 from array import array
+from typing import Any
 
 import msgspec
 
@@ -19,11 +20,11 @@ ABORTED = ("abort", "error")
 DETAIL_LENGTH = 500
 
 
-class _Details(msgspec.Struct):
+class _Details(msgspec.Struct, gc=False):
     cached_tokens: int | None = None
 
 
-class _Usage(msgspec.Struct):
+class _Usage(msgspec.Struct, gc=False):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     prompt_tokens_details: _Details | None = None
@@ -34,7 +35,7 @@ class _Delta(msgspec.Struct):
     content: str | None = None
     reasoning: str | None = None
     reasoning_content: str | None = None
-    tool_calls: msgspec.Raw = msgspec.Raw()
+    tool_calls: Any = None
 
 
 class _Choice(msgspec.Struct):
@@ -46,12 +47,11 @@ class _Choice(msgspec.Struct):
 class _Chunk(msgspec.Struct):
     choices: list[_Choice] = []
     usage: _Usage | None = None
-    error: msgspec.Raw = msgspec.Raw()
+    error: Any = None
     object: str | None = None
 
 
-_DECODER = msgspec.json.Decoder(_Chunk)
-_NOTHING = (b"", b"null", b"[]")
+_decode = msgspec.json.Decoder(_Chunk).decode
 
 
 class StreamReader:
@@ -84,15 +84,15 @@ class StreamReader:
 
     def feed(self, payload: bytes, now: int) -> None:
         """Take one event's payload that arrived at `now` (ns)."""
-        if payload == b"[DONE]":
-            self.done = True
-            return
         try:
-            chunk = _DECODER.decode(payload)
+            chunk = _decode(payload)
         except msgspec.DecodeError as problem:
-            self.fail("bad_json", f"{problem}: {_show(payload)}")
+            if payload == b"[DONE]":
+                self.done = True
+            else:
+                self.fail("bad_json", f"{problem}: {_show(payload)}")
             return
-        if chunk.object == "error" or bytes(chunk.error) not in _NOTHING:
+        if chunk.error is not None or chunk.object == "error":
             self.fail("error_body", _show(payload))
             return
         choice = chunk.choices[0] if chunk.choices else None
@@ -101,11 +101,20 @@ class StreamReader:
             if choice.finish_reason in ABORTED:
                 self.fail("aborted", f"finish_reason {choice.finish_reason!r}")
         usage = chunk.usage
-        if usage is not None:
-            self._take_usage(usage, choice, now)
-        elif choice is not None and _has_token(choice):
+        if usage is None:
+            if choice is not None and _has_token(choice):
+                self.times.append(now)
+                self.counts.append(0)
+            return
+        self.prompt_tokens = usage.prompt_tokens
+        if usage.prompt_tokens_details is not None and usage.prompt_tokens_details.cached_tokens is not None:
+            self.cached_tokens = usage.prompt_tokens_details.cached_tokens
+        grown = usage.completion_tokens > (self.completion_tokens or 0)
+        self.completion_tokens = usage.completion_tokens
+        # A first usage after chunks without any is a total, not this chunk's count: then the text decides.
+        if grown and choice is not None and (not self.counts or self.counts[-1] or _has_token(choice)):
             self.times.append(now)
-            self.counts.append(0)
+            self.counts.append(usage.completion_tokens)
 
     def fail(self, error: str, detail: str) -> None:
         """Keep the first failure."""
@@ -133,19 +142,6 @@ class StreamReader:
             word = "short" if (self.completion_tokens or 0) < expected_tokens else "long"
             self.fail(word, f"{self.completion_tokens} tokens instead of the pinned {expected_tokens}")
 
-    def _take_usage(self, usage: _Usage, choice: _Choice | None, now: int) -> None:
-        self.prompt_tokens = usage.prompt_tokens
-        if usage.prompt_tokens_details is not None and usage.prompt_tokens_details.cached_tokens is not None:
-            self.cached_tokens = usage.prompt_tokens_details.cached_tokens
-        before = self.completion_tokens or 0
-        self.completion_tokens = usage.completion_tokens
-        if choice is None or usage.completion_tokens <= before:
-            return
-        # A first usage after chunks without any is a total, not this chunk's count: then the text decides.
-        if not self.counts or self.counts[-1] or _has_token(choice):
-            self.times.append(now)
-            self.counts.append(usage.completion_tokens)
-
     def _spread(self) -> None:
         """Bring the counts in line with the final usage."""
         if not self.times or self.completion_tokens is None:
@@ -164,7 +160,7 @@ def _has_token(choice: _Choice) -> bool:
     delta = choice.delta
     if delta is None:
         return False
-    if delta.content or delta.reasoning or delta.reasoning_content or bytes(delta.tool_calls) not in _NOTHING:
+    if delta.content or delta.reasoning or delta.reasoning_content or delta.tool_calls:
         return True
     empty = delta.content is not None or delta.reasoning is not None or delta.reasoning_content is not None
     return empty and delta.role is None and choice.finish_reason is None
