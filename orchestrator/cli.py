@@ -50,6 +50,11 @@ COMMANDS = (
         example="specload sync results/SWEEP",
     ),
     Command(
+        name="workload",
+        help="what is in workload files, with a picture; write replies that are missing",
+        example="specload workload inspect trace.jsonl",
+    ),
+    Command(
         name="doctor",
         help="what is on this machine, what is missing, how to get it",
         example="specload doctor",

@@ -1,0 +1,107 @@
+"""`specload workload inspect`: what is in workload files, as tables and a picture."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.text import Text
+
+from jobs.workload.formats import FORMATS
+from jobs.workload.guess import guess_format
+from jobs.workload.tokenizer import FolderTokenizer, Tokenizer
+from orchestrator.errors import ConfigError
+from orchestrator.tables import console
+from orchestrator.workload_tables import look, tables
+
+SUMMARY = "Print what is in the files of a workload, and draw it. Their format is told by their content."
+_SUFFIXES = (".png", ".svg", ".pdf")
+_EMULATED = "emulated tokenizer: about 4 characters a token"
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Print and draw what the files hold."""
+    options = _parse(arguments)
+    files = [Path(path).expanduser() for path in options.files]
+    _check(files)
+    chosen = options.format or (guess_format(files) if files else "builtin")
+    output = _output(options.output, files, chosen)
+    looked = look(files, chosen, _tokenizer(options.tokenizer), options.block_size)
+    name = files[0].name if len(files) == 1 else f"{len(files)} files" if files else "brought along"
+    how = "" if options.format or not files else ", told by its content"
+    counted = "counted by the trace"
+    if looked.is_text:
+        counted = f"tokenizer of {options.tokenizer}" if options.tokenizer else _EMULATED
+    out = console()
+    out.print(Text(f"{name} (format {chosen}{how})", style="bold"))
+    out.print(Text(f"lengths: {counted}"))
+    out.print(tables(looked, max_context=options.max_context))
+    # Late: matplotlib takes a moment to load, and a wrong file should be told at once.
+    from orchestrator.workload_plot import draw_workload  # noqa: PLC0415 - see above
+
+    notes = [f"lengths: {counted}; content: {looked.content}"]
+    draw_workload(looked.inspection, output, title=f"{name} ({chosen})", notes=notes)
+    out.print(Text(f"picture: {output}"))
+    return 0
+
+
+def _check(files: Sequence[Path]) -> None:
+    for file in files:
+        if not file.is_file():
+            what = "is a folder: name its files" if file.is_dir() else "does not exist"
+            message = f"workload file {file} {what}"
+            raise ConfigError(message)
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="specload workload inspect", description=SUMMARY)
+    parser.add_argument("files", nargs="*", metavar="FILE", help="files of one workload; none for `builtin`")
+    parser.add_argument("--format", help=f"one of {', '.join(FORMATS)}; told by the content where not given")
+    parser.add_argument(
+        "--tokenizer",
+        "--model",
+        type=Path,
+        metavar="FOLDER",
+        help="model folder whose tokenizer and chat template count the tokens of text",
+    )
+    parser.add_argument(
+        "--block-size", type=_positive, default=16, help="tokens of a cache block, for text (default 16)"
+    )
+    parser.add_argument(
+        "--max-context", type=_positive, metavar="N", help="say what does not fit a context of N tokens"
+    )
+    parser.add_argument(
+        "--output", type=Path, metavar="PLOT", help=f"picture to write ({', '.join(_SUFFIXES)})"
+    )
+    return parser.parse_args(arguments)
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        message = f"{text!r} is no whole number of 1 or more"
+        raise argparse.ArgumentTypeError(message)
+    return int(text)
+
+
+def _output(asked: Path | None, files: Sequence[Path], chosen: str) -> Path:
+    """Return where the picture goes: into the working folder, where nothing else was said."""
+    output = asked or Path(f"{files[0].stem if len(files) == 1 else chosen}.png")
+    if output.suffix.lower() not in _SUFFIXES:
+        message = f"--output is {output}; a picture ends with {', '.join(_SUFFIXES)}"
+        raise ConfigError(message)
+    if not output.absolute().parent.is_dir():
+        message = f"--output is {output}, but the folder {output.parent} does not exist"
+        raise ConfigError(message)
+    return output
+
+
+def _tokenizer(folder: Path | None) -> Tokenizer:
+    if folder is None:
+        # Not at the top: a model's own tokenizer needs nothing of the emulator.
+        from engines.emulator.tokenizer import EmulatedTokenizer  # noqa: PLC0415 - see above
+
+        return EmulatedTokenizer()
+    if not (folder / "tokenizer.json").is_file():
+        what = "has no tokenizer.json" if folder.is_dir() else "is no folder"
+        message = f"--tokenizer {folder} {what}; name a model folder with tokenizer.json"
+        raise ConfigError(message)
+    return FolderTokenizer(folder)

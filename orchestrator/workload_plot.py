@@ -1,0 +1,178 @@
+"""A picture of a workload: lengths, turns, and what an ideal prefix cache serves turn by turn."""
+
+import math
+from array import array
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator, NullFormatter, PercentFormatter
+
+from jobs.workload.inspection import Inspection, TurnReuse
+from orchestrator.errors import ConfigError
+
+INK, SOFT, GRID = "#1c2430", "#5c6775", "#e3e7ec"
+BLUE, ORANGE, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+_BINS = 40
+_WIDE = 8.0
+"""Longest over shortest value from which an axis of lengths is logarithmic."""
+
+
+def draw_workload(inspection: Inspection, path: Path, *, title: str, notes: Sequence[str]) -> None:
+    """Write the picture; the suffix of `path` decides the kind of file.
+
+    Args:
+        inspection: What is drawn.
+        path: File to write: `.png`, `.svg` or `.pdf`.
+        title: Heading.
+        notes: Lines at the foot: how lengths were counted, what the content is.
+
+    Raises:
+        ConfigError: the file cannot be written.
+    """
+    low = 0.03 * len(notes)
+    figure = Figure(figsize=(11, 7.2), layout=ConstrainedLayoutEngine(rect=(0, low, 1, 1 - low)))
+    figure.suptitle(title, x=0.01, ha="left", fontsize=14, color=INK)
+    figure.text(0.01, 0.008, "\n".join(notes), ha="left", va="bottom", fontsize=9.5, color=SOFT)
+    axes = figure.subplots(2, 2)
+    _lengths(axes[0, 0], inspection.input_tokens, "prompt tokens of a request", BLUE, "no requests")
+    _lengths(
+        axes[0, 1],
+        inspection.output_tokens,
+        "reply tokens of a request",
+        ORANGE,
+        "no recorded replies:\n`specload workload record` writes them",
+    )
+    _turns(axes[1, 0], inspection.turns)
+    _reuse(axes[1, 1], inspection.by_turn)
+    try:
+        figure.savefig(path, dpi=140)
+    except OSError as error:
+        message = f"the picture cannot be written to {path} ({error.strerror}); name another with --output"
+        raise ConfigError(message) from error
+
+
+def _lengths(axes: Axes, values: "array[int]", name: str, colour: str, absent: str) -> None:
+    _frame(axes, name, "requests")
+    if not values:
+        _say(axes, absent)
+        return
+    numbers = np.asarray(values)
+    low, high = max(1, int(numbers.min())), max(1, int(numbers.max()))
+    if high / low > _WIDE:
+        bins = np.geomspace(low, high + 1, _BINS + 1)
+        axes.set_xscale("log")
+        _ticks(axes)
+    else:
+        bins = np.linspace(low, high + 1, min(_BINS, high + 1 - low) + 1)
+    axes.hist(np.maximum(numbers, 1), bins=bins.tolist(), color=colour, edgecolor="white", linewidth=0.4)
+    median, p95 = np.percentile(numbers, (50, 95))
+    _mark(axes, float(median), f"median {median:,.0f}", height=0.97)
+    _mark(axes, float(p95), f"p95 {p95:,.0f}", height=0.88)
+
+
+def _turns(axes: Axes, values: "array[int]") -> None:
+    _frame(axes, "turns of a conversation", "conversations")
+    numbers = np.asarray(values)
+    high = int(numbers.max())
+    if high <= _BINS:
+        counts = np.bincount(numbers, minlength=high + 1)[1:]
+        axes.bar(np.arange(1, high + 1), counts, color=GREEN, width=0.9, edgecolor="white", linewidth=0.4)
+        axes.set_xlim(0.4, high + 0.6)
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True, min_n_ticks=1))
+    else:
+        bins = np.unique(np.geomspace(1, high + 1, _BINS + 1).round())
+        axes.hist(numbers, bins=(bins - 0.5).tolist(), color=GREEN, edgecolor="white", linewidth=0.4)
+        axes.set_xscale("log")
+        _ticks(axes)
+    if len(numbers) and numbers.max() > _WIDE * max(1, int(np.median(numbers))):
+        axes.set_yscale("log")
+        axes.set_ylabel("conversations, log scale", color=SOFT)
+        axes.yaxis.set_major_formatter(FuncFormatter(_plain))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def _reuse(axes: Axes, by_turn: Sequence[TurnReuse]) -> None:
+    _frame(axes, "turn of the conversation", "prompt tokens an ideal prefix cache serves")
+    if not by_turn:
+        _say(axes, "unknown: the trace tells lengths only")
+        return
+    numbers = np.arange(1, len(by_turn) + 1)
+    shares = [turn.cached_tokens / turn.prompt_tokens for turn in by_turn]
+    if len(by_turn) <= _BINS:
+        axes.bar(numbers, shares, color=PINK, width=0.9, edgecolor="white", linewidth=0.4)
+    else:
+        axes.fill_between(numbers, shares, color=PINK, step="mid", linewidth=0)
+    axes.set_ylim(0, 1.04)
+    axes.yaxis.set_major_locator(MultipleLocator(0.2))
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    count = axes.twinx()
+    count.step(numbers, [turn.conversations for turn in by_turn], where="mid", color=SOFT, linewidth=1.4)
+    count.set_ylabel("conversations that have the turn (grey)", color=SOFT)
+    count.set_ylim(bottom=0)
+    count.yaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
+    count.yaxis.set_major_formatter(FuncFormatter(_plain))
+    count.tick_params(colors=SOFT, labelsize=9, length=0)
+    count.spines[:].set_visible(False)
+    axes.set_xlim(0.4, len(by_turn) + 0.6)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True, min_n_ticks=1))
+
+
+def _frame(axes: Axes, x: str, y: str) -> None:
+    axes.set_xlabel(x, color=SOFT)
+    axes.set_ylabel(y, color=SOFT)
+    axes.grid(axis="y", color=GRID, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.tick_params(which="both", colors=SOFT, labelsize=9, length=3)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color(GRID)
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+    axes.yaxis.set_major_formatter(FuncFormatter(_plain))
+    axes.xaxis.set_major_formatter(FuncFormatter(_plain))
+
+
+def _ticks(axes: Axes) -> None:
+    """Label a logarithmic axis in plain numbers, in between too where it spans little."""
+    low, high = axes.get_xlim()
+    axes.xaxis.set_major_formatter(FuncFormatter(_plain))
+    narrow = math.log10(high / low) < 2 if low > 0 else False
+    axes.xaxis.set_minor_formatter(FuncFormatter(_one_two_five) if narrow else NullFormatter())
+
+
+def _mark(axes: Axes, value: float, text: str, *, height: float) -> None:
+    axes.axvline(value, color=INK, linewidth=1.0, linestyle=(0, (4, 3)))
+    transform = axes.get_xaxis_transform()
+    box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.0}
+    left = axes.transAxes.inverted().transform(axes.transData.transform((value, 0)))[0] > 0.7
+    axes.text(
+        value,
+        height,
+        f"  {text}  ",
+        transform=transform,
+        fontsize=9,
+        color=INK,
+        va="top",
+        ha="right" if left else "left",
+        bbox=box,
+    )
+
+
+def _say(axes: Axes, text: str) -> None:
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color=SOFT, fontsize=11)
+
+
+def _plain(value: float, _: object = None) -> str:
+    if abs(value) >= 1e6:
+        return f"{value / 1e6:g}M"
+    return f"{value / 1e3:g}k" if abs(value) >= 1e4 else f"{value:,.0f}"
+
+
+def _one_two_five(value: float, _: object) -> str:
+    return _plain(value) if f"{value:e}"[0] in "25" else ""
