@@ -20,7 +20,9 @@ from jobs.cores import Cores
 from jobs.errors import JobError
 from jobs.fleet import Fleet
 from jobs.gates import Delivered, cell_gates, pair_gates
+from jobs.load import LoadLevel
 from jobs.measurement import measure
+from jobs.replay.arrivals import Schedule, schedule_of, warmup_users
 from jobs.replay.data import ReplayData
 from jobs.replay.job import ReplayJob
 from jobs.replay.launch import run_replay
@@ -28,7 +30,7 @@ from jobs.result import FAILED, INVALID, MEASURED, CellResult, Gate
 from jobs.rows import gauges_parquet, requests_parquet
 from jobs.task import BlockTask, CellReport, CellTask, RunTask
 from jobs.telemetry import Sampler
-from jobs.workload.order import ideal_cached, replay_order, warmup_prompts
+from jobs.workload.order import ideal_cached, warmup_prompts
 from jobs.workload.tokens import TokenWorkload
 
 SETTLE_SECONDS = 5.0
@@ -48,9 +50,9 @@ class Side:
 
 @dataclass(slots=True)
 class Pairing:
-    """The opening baselines of a segment, by (pair key, concurrency)."""
+    """The opening baselines of a segment, by (pair key, label of the level)."""
 
-    baselines: dict[tuple[str, int], Side] = field(default_factory=dict)
+    baselines: dict[tuple[str, str], Side] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,13 +139,13 @@ class _Measured:
 
 def _measure(bench: Bench, cell: CellTask, folder: Path) -> _Measured:
     task, fleet = bench.task, bench.fleet
-    concurrency = cell.level.concurrency
-    seed = seed_of(task.seed, task.block, concurrency)
-    _warm_up(bench, concurrency, seed, folder / "warmup")
+    level = cell.level
+    seed = seed_of(task.seed, task.block, level.label)
+    schedule = schedule_of(task.workload, level, seed=seed)
+    _warm_up(bench, warmup_users(level, task.workload), seed, folder / "warmup")
     cold = fleet.reset_cache() if fleet.engine.capabilities.cache_reset else False
-    order = replay_order(task.workload, concurrency=concurrency, seed=seed)
     salt = cell.cell if fleet.engine.capabilities.cache_salt else None
-    job = _job(bench, order, concurrency, seed=seed, salt=salt)
+    job = _job(bench, schedule, level, seed=seed, salt=salt)
     before = fleet.counters()
     with Sampler(fleet.engine, fleet.servers) as sampler:
         data = _replay(bench, job, task.workload, folder / "replay")
@@ -163,7 +165,7 @@ def _measure(bench: Bench, cell: CellTask, folder: Path) -> _Measured:
         counters=counters,
         metrics=measurement.metrics,
         acceptance=bench.run.config.drafter.acceptance,
-        ideal=ideal_cached(task.workload, order, block_size) if block_size else None,
+        ideal=ideal_cached(task.workload, schedule.order, block_size) if block_size else None,
         cold=cold or salt is not None,
         oversubscribed=bench.cores.oversubscribed,
         emulated=fleet.engine.capabilities.emulated,
@@ -172,7 +174,7 @@ def _measure(bench: Bench, cell: CellTask, folder: Path) -> _Measured:
     side = Side(resolved=resolved, delivered=Delivered.of(data))
     return _Measured(
         metrics=measurement.metrics,
-        gates=(*gates, *_against_baseline(bench, concurrency, side)),
+        gates=(*gates, *_against_baseline(bench, level, side)),
         caveats=(*measurement.caveats, *(f"{name}: not available here" for name in sampler.absent)),
         resolved=resolved,
         files={
@@ -182,26 +184,28 @@ def _measure(bench: Bench, cell: CellTask, folder: Path) -> _Measured:
     )
 
 
-def _warm_up(bench: Bench, concurrency: int, seed: int, folder: Path) -> None:
+def _warm_up(bench: Bench, users: int, seed: int, folder: Path) -> None:
     """Load the engine as the level will, with text that is not in the workload."""
-    requests = bench.task.warmup_requests * concurrency
+    requests = bench.task.warmup_requests * users
     if not requests:
         return
     workload = warmup_prompts(bench.task.workload, requests=requests, seed=seed)
     order = tuple((index, 0) for index in range(len(workload.conversations)))
-    _replay(bench, _job(bench, order, concurrency, seed=seed, salt=None), workload, folder)
+    schedule, level = Schedule(order=order, arrivals=None), LoadLevel(concurrency=users)
+    _replay(bench, _job(bench, schedule, level, seed=seed, salt=None), workload, folder)
 
 
-def _job(
-    bench: Bench, order: tuple[tuple[int, int], ...], concurrency: int, *, seed: int, salt: str | None
-) -> ReplayJob:
+def _job(bench: Bench, schedule: Schedule, level: LoadLevel, *, seed: int, salt: str | None) -> ReplayJob:
     fleet = bench.fleet
     return ReplayJob(
         urls=tuple(server.url for server in fleet.servers),
         model=fleet.config.model.name,
         workload="",
-        order=order,
-        concurrency=concurrency,
+        order=schedule.order,
+        concurrency=level.concurrency or 0,
+        ramp=level.ramp,
+        arrivals=schedule.arrivals,
+        max_inflight=level.max_inflight,
         salt=salt,
         request_options=dict(fleet.engine.capabilities.request_options),
         seed=seed,
@@ -238,10 +242,10 @@ def _requested_mal(bench: Bench) -> float | None:
     return drafter.acceptance.mean_length(drafter.k) if drafter.acceptance else None
 
 
-def _against_baseline(bench: Bench, concurrency: int, side: Side) -> tuple[Gate, ...]:
+def _against_baseline(bench: Bench, level: LoadLevel, side: Side) -> tuple[Gate, ...]:
     """Hold a cell against the opening baseline of its segment, or make it that baseline."""
     config = bench.run.config
-    key = (config.baseline().digest, concurrency)
+    key = (config.baseline().digest, level.label)
     opening = bench.pairing.baselines.get(key)
     if opening is None:
         if config.drafter.is_none:
@@ -266,6 +270,8 @@ def _identity_fields(task: BlockTask, run: RunTask, cell: CellTask, cores: Cores
         "drafter": config.drafter.method,
         "k": config.drafter.k,
         "concurrency": cell.level.concurrency,
+        "rate": cell.level.rate,
+        "rate_scale": cell.level.rate_scale,
         "block": task.block,
         "segment": task.segment,
         "role": run.role,

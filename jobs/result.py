@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
+from jobs.load import axis_and_value, level_label
+
 SCHEMA = 1
 
 MEASURED = "measured"
@@ -45,7 +47,12 @@ class CellResult:
     drafter: str
     """Drafter method, `none` for the baseline."""
     k: int
-    concurrency: int
+    concurrency: int | None = None
+    """C of a closed loop. Exactly one of this and the next two is set."""
+    rate: float | None = None
+    """Conversations a second of an open loop."""
+    rate_scale: float | None = None
+    """An open loop's arrival rate over the trace's own."""
     block: int
     segment: int
     """Uninterrupted stretch of a block, from 0; pairs never cross segments."""
@@ -84,9 +91,28 @@ class CellResult:
     """Seconds the engine took to become ready, on the first cell of an arm's engine."""
     schema: int = SCHEMA
 
+    @property
+    def axis(self) -> str:
+        """What the load level is a number of: `concurrency`, `rate` or `rate_scale`."""
+        return self._number[0]
+
+    @property
+    def level(self) -> float:
+        """The load level's number on its axis."""
+        return self._number[1]
+
+    @property
+    def load(self) -> str:
+        """The load level's short name: `c16`, `r2.5`, `x1.5`."""
+        return level_label(self.axis, self.level)
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON."""
         return asdict(self)
+
+    @property
+    def _number(self) -> tuple[str, float]:
+        return axis_and_value(concurrency=self.concurrency, rate=self.rate, rate_scale=self.rate_scale)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:

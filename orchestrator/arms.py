@@ -8,10 +8,9 @@ from engines.base import Refusal
 from engines.spec import NO_DRAFTER, Acceptance, Drafter, EngineConfig, Layout, Model
 from jobs.load import LoadLevel
 from orchestrator.errors import ConfigError
+from orchestrator.levels import LEVEL_KEYS, ascending, levels_of
 from orchestrator.plan import Arm, Refused
 from orchestrator.sweep import Point
-
-_LEVELS = "load.concurrency"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,24 +63,11 @@ def engine_config(
     )
 
 
-def levels_of(value: Any) -> tuple[LoadLevel, ...]:
-    """Return the levels of `load.concurrency`, a number or a list of them; ascending, without repeats.
-
-    Raises:
-        ConfigError: it is neither, or it is empty.
-    """
-    values = list(value) if isinstance(value, list | tuple) else [value]
-    if not values or any(isinstance(entry, bool) or not isinstance(entry, int) for entry in values):
-        message = f"load.concurrency is {value!r}; give a whole number, or a list of them such as [1,4,16]"
-        raise ConfigError(message)
-    return tuple(LoadLevel(concurrency=entry) for entry in sorted(set(values)))
-
-
 def swept_keys(points: Sequence[Point]) -> tuple[str, ...]:
     """Return the keys that vary over the points, load levels left out: the factors of the analysis."""
     keys = dict.fromkeys(key for point in points for key in point.choices)
     return tuple(
-        key for key in keys if key != _LEVELS and len({point.choices.get(key) for point in points}) > 1
+        key for key in keys if key not in LEVEL_KEYS and len({point.choices.get(key) for point in points}) > 1
     )
 
 
@@ -150,9 +136,7 @@ def _merged(
     arms: dict[str, Arm] = {}
     duplicates: dict[str, int] = {}
     for point, config in entries:
-        arm = Arm(
-            config=config, levels=levels_of(point.at(_LEVELS)), factors=_factors(point, config, factors)
-        )
+        arm = Arm(config=config, levels=levels_of(point.at("load")), factors=_factors(point, config, factors))
         known = arms.get(arm.digest)
         if known is None:
             arms[arm.digest] = arm
@@ -168,7 +152,7 @@ def _merged(
 
 
 def _union(first: Sequence[LoadLevel], second: Sequence[LoadLevel]) -> tuple[LoadLevel, ...]:
-    return tuple(sorted({*first, *second}))
+    return ascending({*first, *second})
 
 
 def _factors(point: Point, config: EngineConfig, keys: Sequence[str]) -> dict[str, str]:

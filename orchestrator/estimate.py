@@ -2,12 +2,12 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
+from jobs.result import INVALID, MEASURED, CellResult
 from orchestrator.plan import Plan
 
 
@@ -29,7 +29,8 @@ class Timing:
     """What one recorded cell says about time."""
 
     arm: str
-    concurrency: int
+    load: str
+    """Label of the load level."""
     seconds: float
     start_seconds: float | None
 
@@ -38,14 +39,14 @@ def estimate(plan: Plan, timings: Iterable[Timing]) -> Estimate:
     """Return the size of `plan`, its device time estimated from `timings`."""
     arms = {arm.digest for arm in plan.arms}
     starts: dict[str, list[float]] = defaultdict(list)
-    cells: dict[tuple[str, int], list[float]] = defaultdict(list)
+    cells: dict[tuple[str, str], list[float]] = defaultdict(list)
     for timing in timings:
         if timing.arm in arms:
-            cells[timing.arm, timing.concurrency].append(timing.seconds)
+            cells[timing.arm, timing.load].append(timing.seconds)
             if timing.start_seconds is not None:
                 starts[timing.arm].append(timing.start_seconds)
     runs = [(block.devices, run) for block in plan.blocks for run in block.runs]
-    planned = [(run.arm, level.concurrency) for _, run in runs for level in run.levels]
+    planned = [(run.arm, level.label) for _, run in runs for level in run.levels]
     devices = {arm.digest: arm.config.layout.devices for arm in plan.arms}
     total: float | None = None
     if starts and cells:
@@ -54,7 +55,7 @@ def estimate(plan: Plan, timings: Iterable[Timing]) -> Estimate:
         total = 0.0
         for slice_devices, run in runs:
             start = fmean(starts[run.arm]) if starts.get(run.arm) else any_start
-            times = (cells.get((run.arm, level.concurrency)) for level in run.levels)
+            times = (cells.get((run.arm, level.label)) for level in run.levels)
             total += slice_devices * (start + sum(fmean(known) if known else any_cell for known in times))
     return Estimate(
         engine_starts=sum(slice_devices // devices[run.arm] for slice_devices, run in runs),
@@ -69,9 +70,9 @@ def read_timings(results: Path) -> list[Timing]:
     found = []
     for path in sorted(results.glob("*/cells/*/result.json")):
         try:
-            data = json.loads(path.read_text())
-            if data["outcome"] in ("measured", "invalid"):
-                found.append(_timing(data))
+            cell = CellResult.from_dict(json.loads(path.read_text()))
+            if cell.outcome in (MEASURED, INVALID):
+                found.append(_timing(cell))
         except (OSError, ValueError, KeyError, TypeError):
             continue  # an estimate does without a file that the sweep itself would report as damaged
     return found
@@ -87,11 +88,5 @@ def device_time(seconds: float | None, devices: Sequence[str] = ()) -> str:
     return f"about {max(1, round(seconds / 60))} {unit}-minutes"
 
 
-def _timing(data: Mapping[str, Any]) -> Timing:
-    start = data.get("start_seconds")
-    return Timing(
-        arm=str(data["arm"]),
-        concurrency=int(data["concurrency"]),
-        seconds=float(data["seconds"]),
-        start_seconds=None if start is None else float(start),
-    )
+def _timing(cell: CellResult) -> Timing:
+    return Timing(arm=cell.arm, load=cell.load, seconds=cell.seconds, start_seconds=cell.start_seconds)

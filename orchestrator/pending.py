@@ -86,7 +86,7 @@ def infeasible_cells(plan: Plan, results: Iterable[CellResult]) -> list[CellResu
 def _pending_of(plan: Plan, block: Block, results: Sequence[CellResult], *, retry_failed: bool) -> Segment:
     mine = [result for result in results if result.block == block.index and result.outcome != INFEASIBLE]
     done = {
-        (result.arm, result.concurrency)
+        (result.arm, result.load)
         for result in mine
         if result.role == TREATMENT and not (retry_failed and result.outcome == FAILED)
     }
@@ -112,25 +112,24 @@ def _lacks_baselines(block: Block, mine: Sequence[CellResult]) -> bool:
     """Whether a block without treatments (a sweep of baselines alone) has baselines still to run."""
     if any(run.role == TREATMENT for run in block.runs):
         return False
-    done = {(result.arm, result.role, result.concurrency) for result in mine}
-    return any(
-        (run.arm, run.role, level.concurrency) not in done for run in block.runs for level in run.levels
-    )
+    done = {(result.arm, result.role, result.load) for result in mine}
+    return any((run.arm, run.role, level.label) not in done for run in block.runs for level in run.levels)
 
 
-def _levels_by_pair(plan: Plan, treatments: Iterable[Run]) -> dict[str, set[int]]:
-    needed: dict[str, set[int]] = {}
+def _levels_by_pair(plan: Plan, treatments: Iterable[Run]) -> dict[str, set[str]]:
+    """Return the labels of the levels that each pair's treatments still need."""
+    needed: dict[str, set[str]] = {}
     for run in treatments:
-        needed.setdefault(plan.arm(run.arm).pair_key, set()).update(level.concurrency for level in run.levels)
+        needed.setdefault(plan.arm(run.arm).pair_key, set()).update(level.label for level in run.levels)
     return needed
 
 
-def _without(run: Run, done: Collection[tuple[str, int]]) -> Run:
-    return _only(run, {level.concurrency for level in run.levels if (run.arm, level.concurrency) not in done})
+def _without(run: Run, done: Collection[tuple[str, str]]) -> Run:
+    return _only(run, {level.label for level in run.levels if (run.arm, level.label) not in done})
 
 
-def _only(run: Run, concurrencies: Collection[int]) -> Run:
-    levels = tuple(level for level in run.levels if level.concurrency in concurrencies)
+def _only(run: Run, labels: Collection[str]) -> Run:
+    levels = tuple(level for level in run.levels if level.label in labels)
     return Run(arm=run.arm, role=run.role, levels=levels)
 
 
@@ -155,6 +154,8 @@ def _infeasible(refused: Refused, level: LoadLevel) -> CellResult:
         drafter=config.drafter.method,
         k=config.drafter.k,
         concurrency=level.concurrency,
+        rate=level.rate,
+        rate_scale=level.rate_scale,
         block=0,
         segment=0,
         role=TREATMENT,

@@ -96,14 +96,22 @@ class WorkloadRef:
 
     name: str
     format: str
-    """Importer: `builtin`, `chat_jsonl`, `swe_agent`."""
+    """Importer: a key of `FORMATS` (`jobs/workload/formats.py`)."""
     paths: tuple[str, ...]
     digest: str
     """SHA-256 of the token workload."""
     conversations: int
     turns: int
+    validity: str = ""
+    """Content validity of acceptance measured on it (see `jobs/workload/conversation.py`)."""
     dropped: tuple[tuple[str, str], ...] = ()
+    """(conversation id, reason) of the first conversations that a policy left out."""
+    dropped_count: int = 0
+    """How many it left out."""
+    notes: tuple[str, ...] = ()
+    """Rules of the import and of the policies, with their numbers."""
     options: Mapping[str, Any] = field(default_factory=dict)
+    """The policies (`jobs/workload/policies.py`): with the files and the seed they give the same workload."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +170,7 @@ class Plan:
         """Identity of the sweep: what is measured, not where, or where it is recorded."""
         content = {
             "name": self.name,
-            "arms": [[arm.digest, [level.concurrency for level in arm.levels]] for arm in self.arms],
+            "arms": [[arm.digest, arm.levels] for arm in self.arms],
             "blocks": [asdict(block) for block in self.blocks],
             "workload": self.workload.digest,
             "seed": self.seed,
@@ -214,6 +222,7 @@ class Plan:
                 **workload,
                 "paths": tuple(workload["paths"]),
                 "dropped": tuple((name, why) for name, why in workload["dropped"]),
+                "notes": tuple(workload["notes"]),
             }
         )
         fields["cluster"] = Cluster(**data["cluster"])

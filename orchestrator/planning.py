@@ -11,11 +11,13 @@ from engines.base import Site
 from engines.digest import canonical_json
 from engines.registry import engine_named
 from engines.spec import EngineConfig, Model
+from jobs.load import LoadLevel
 from jobs.workload.tokens import TokenWorkload
 from orchestrator.arms import build_arms, engine_config, left_out, swept_keys
-from orchestrator.binding import bind_workload, epoch_notes
+from orchestrator.binding import Bound, bind_workload, epoch_notes
 from orchestrator.blocks import schedule
 from orchestrator.errors import ConfigError
+from orchestrator.levels import ascending, check_one_axis, open_loop_notes
 from orchestrator.models import folder_digest, model_folder, resolve_model
 from orchestrator.plan import Cluster, Plan, Timeouts
 from orchestrator.secrecy import check_no_secrets
@@ -67,7 +69,8 @@ def make_plan(points: Sequence[Point]) -> Planned:
     bound = bind_workload(shared["workload"], [arm.config for arm in arms.allowed], seed=shared["seed"])
     design = shared["design"]
     _check_design(design)
-    levels = sorted({level.concurrency for arm in arms.allowed for level in arm.levels})
+    levels = ascending({level for arm in arms.allowed for level in arm.levels})
+    check_one_axis(levels)
     plan = Plan(
         name=shared["name"],
         arms=arms.allowed,
@@ -80,7 +83,7 @@ def make_plan(points: Sequence[Point]) -> Planned:
         threshold=design["threshold"],
         warmup_requests=design["warmup_requests"],
         tracking=shared["tracking"],
-        notes=(*notes, *arms.notes, *epoch_notes(bound.ref, levels)),
+        notes=(*notes, *arms.notes, *_load_notes(bound, levels)),
         overrides=_words(points),
     )
     return Planned(plan=plan, workload=bound.workload)
@@ -190,6 +193,11 @@ def _check_design(design: Mapping[str, Any]) -> None:
     if design["warmup_requests"] < 0 or design["threshold"] < 0:
         message = "design.warmup_requests and design.threshold cannot be negative; 2 and 0.02 are usual"
         raise ConfigError(message)
+
+
+def _load_notes(bound: Bound, levels: Sequence[LoadLevel]) -> list[str]:
+    closed = [level.concurrency for level in levels if level.concurrency is not None]
+    return [*epoch_notes(bound.ref, closed), *open_loop_notes(levels, bound.workload)]
 
 
 def _words(points: Sequence[Point]) -> tuple[str, ...]:

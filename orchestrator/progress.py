@@ -43,5 +43,5 @@ class Progress:
         left = (time.monotonic() - self._started) / self._done * max(0, self._cells - self._done)
         self._say(
             f"[{self._done}/{self._cells}] block {result.block} {result.role} {result.arm_label} "
-            f"C={result.concurrency}: {result.outcome}{figure}{why}; about {left:.0f} s left"
+            f"{result.load}: {result.outcome}{figure}{why}; about {left:.0f} s left"
         )

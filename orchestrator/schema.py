@@ -86,21 +86,47 @@ class WorkloadSchema:
 
     name: str = MISSING
     format: str = MISSING
-    """Importer: `builtin`, `chat_jsonl`, `swe_agent`."""
+    """Importer: `builtin`, `chat_jsonl`, `sharegpt`, `mooncake`, `weka`, ... (docs/workloads.md)."""
     paths: list[str] = field(default_factory=list)
     """Files or glob patterns, relative to the current folder; empty for `builtin`."""
+    fit: str = "drop"
+    """What is longer than the model's context: `drop`, `truncate_oldest`, or `scale` (traces only)."""
+    sample: float | None = None
+    """Share of the conversations to use, above 0 up to 1; null for all."""
     limit: int | None = None
     """Use at most so many conversations; null for all."""
+    max_turns: int | None = None
+    """Play at most so many turns of a conversation; null for all."""
+    output: str = "recorded"
+    """Output length of a turn: `recorded`, or `fixed` to `output_tokens`."""
+    output_tokens: int | None = None
+    """Length of every reply in tokens, for `output=fixed`."""
     max_output_tokens: int | None = None
-    """Cap of the pinned output length of a turn, in tokens; null for the recorded length."""
+    """Cap of a recorded output length, in tokens; null for none."""
+    gaps: str = "none"
+    """Pauses between a reply and the next turn: `none`, `recorded`, or `scaled` by `gap_scale`."""
+    gap_scale: float | None = None
+    """Factor of the recorded pauses, for `gaps=scaled`."""
 
 
 @dataclass
 class LoadSchema:
-    """Group `load`: how much work is in flight."""
+    """Group `load`: how much work is in flight, or how fast it arrives. One of the first three is set."""
 
-    concurrency: Any = MISSING
-    """Live conversations over the whole slice: a number, or a list of numbers."""
+    concurrency: Any = None
+    """Closed loop: live conversations over the whole slice; a number, or a list of numbers."""
+    rate: Any = None
+    """Open loop: conversations that arrive a second; a number, or a list of numbers."""
+    rate_scale: Any = None
+    """Open loop: how many times as dense as recorded the trace's arrivals are; a number, or a list."""
+    ramp: float = 0.0
+    """Closed loop: seconds over which the users start, evenly spread."""
+    process: str | None = None
+    """Open loop: `poisson`, `constant` or `trace`; null: `poisson` at a rate, `trace` at a rate scale."""
+    duration: float | None = None
+    """Open loop: seconds of arrivals; null for one pass over the workload."""
+    max_inflight: int = 1024
+    """Open loop: requests in flight that are never exceeded; a request that has to wait fails the cell."""
 
 
 @dataclass

@@ -80,7 +80,7 @@ def ratio_text(ratio: Ratio | None) -> str:
 def plan_tables(plan: Plan, size: Estimate) -> RenderableType:
     """Return arms, refused arms, blocks in their order, and what it all takes."""
     arms = Table(title=f"Arms of {plan.sweep}")
-    for name in ("arm", "role", "devices", "concurrency", "acceptance"):
+    for name in ("arm", "role", "devices", "levels", "acceptance"):
         arms.add_column(name)
     for arm in plan.arms:
         acceptance = arm.config.drafter.acceptance
@@ -89,7 +89,7 @@ def plan_tables(plan: Plan, size: Estimate) -> RenderableType:
             Text(arm.label),
             "baseline" if arm.is_baseline else "treatment",
             str(arm.config.layout.devices),
-            ", ".join(str(level.concurrency) for level in arm.levels),
+            ", ".join(level.label for level in arm.levels),
             "-" if arm.is_baseline else "emulated" if arm.config.device == "emulated" else forced,
         )
     parts: list[RenderableType] = [arms]
@@ -112,7 +112,7 @@ def _blocks(plan: Plan) -> RenderableType:
     for block in plan.blocks:
         names = [f"({labels[run.arm]})" if run.role != "treatment" else labels[run.arm] for run in block.runs]
         longest = max(block.runs, key=lambda run: len(run.levels))
-        levels = ", ".join(str(level.concurrency) for level in longest.levels)
+        levels = ", ".join(level.label for level in longest.levels)
         table.add_row(str(block.index), str(block.devices), Text(" > ".join(names)), levels)
     return table
 

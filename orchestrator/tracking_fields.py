@@ -41,7 +41,7 @@ def cell_name(result: CellResult) -> str:
     """Return the name of a cell's run: `tp1/ngram-k3 c16 block 0.0 opening`."""
     place = f"block {result.block}.{result.segment}"
     role = "" if result.role == "treatment" else f" {result.role}"
-    return f"{result.arm_label} c{result.concurrency} {place}{role}"
+    return f"{result.arm_label} {result.load} {place}{role}"
 
 
 def cell_params(plan: Plan, result: CellResult) -> dict[str, str]:
@@ -56,7 +56,8 @@ def cell_params(plan: Plan, result: CellResult) -> dict[str, str]:
         "drafter.method": result.drafter,
         "drafter.k": str(result.k),
         "layout": result.layout,
-        "load.concurrency": str(result.concurrency),
+        "load": result.load,
+        f"load.{result.axis}": f"{result.level:.10g}",
         "arm": result.arm_label,
         "block": str(result.block),
         "segment": str(result.segment),

@@ -18,8 +18,8 @@ from jobs.replay.clock import percentile_99
 from jobs.replay.files import JOB_FILE, SUMMARY_FILE, shard_folder
 from jobs.replay.job import ReplayJob, ReplaySummary
 from jobs.replay.log import ReplayLog
+from jobs.replay.player import Player
 from jobs.replay.shared_order import SharedOrder
-from jobs.replay.users import ClosedLoop
 from jobs.workload.token_file import read
 from jobs.workload.tokens import TokenWorkload
 
@@ -47,22 +47,24 @@ async def _play(
     job: ReplayJob, workload: TokenWorkload, log: ReplayLog, queue: SharedOrder, shard: int
 ) -> ReplaySummary:
     caller = Caller()
-    player = ClosedLoop(job, workload, log, queue=queue, users=range(shard, job.concurrency, job.shards))
+    player = Player(job, workload, log, queue=queue, shard=shard)
     await player.open()
     start = await caller.start()
     await player.play(start)
     caller.close()
+    window_start, window_end = player.window
     return ReplaySummary(
         started=start if log.started is None else log.started,
         ended=start if log.ended is None else log.ended,
-        window_start=player.window.start,
-        window_end=player.window.end,
+        window_start=window_start,
+        window_end=window_end,
         loop_lag_p99_ms=player.check.lag_p99_ms,
         send_lag_p99_ms=percentile_99(log.send_lags) / 1e6,
         cpu_seconds=player.check.cpu_seconds,
         cpu_share=player.check.cpu_share,
         peak_rss_mib=player.check.peak_rss_mib,
         processes=1,
+        cap_waits=player.cap_waits,
         requests=log.requests,
         errors=log.errors,
     )

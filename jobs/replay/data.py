@@ -12,6 +12,7 @@ from jobs.errors import ReplayError
 from jobs.replay.files import CHUNKS_FILE, JOB_FILE, REQUESTS_FILE, SUMMARY_FILE, shard_folder
 from jobs.replay.job import ReplayJob, ReplaySummary, RequestRecord
 from jobs.replay.shards import merged
+from jobs.replay.window import open_window
 
 CHUNK = np.dtype([("time", "<i8"), ("tokens", "<i4"), ("request", "<i4")])
 """One token-carrying chunk: CLOCK_MONOTONIC in ns, the request's tokens so far, index of the request."""
@@ -27,7 +28,12 @@ class ReplayData:
     chunks: npt.NDArray[Any]
     """Records of dtype `CHUNK`; those of one request are contiguous and in order of time."""
     concurrency: int
-    """C of the job."""
+    """C of the job; 0 for an open loop."""
+
+    @property
+    def open_loop(self) -> bool:
+        """Whether conversations arrived by themselves: latencies then count from the scheduled time."""
+        return self.concurrency == 0
 
     @property
     def succeeded(self) -> tuple[RequestRecord, ...]:
@@ -61,6 +67,9 @@ def load_replay(directory: str | Path) -> ReplayData:
     for index, request in enumerate(requests):
         chunks["request"][request.chunk_offset : request.chunk_offset + request.chunks] = index
     summary = merged([summary for summary, _, _ in parts])
+    if job.arrivals is not None:
+        start, end = open_window(requests, len(job.order))
+        summary = replace(summary, window_start=start, window_end=end)
     return ReplayData(summary=summary, requests=tuple(requests), chunks=chunks, concurrency=job.concurrency)
 
 

@@ -9,13 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from jobs.load import MAX_INFLIGHT
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayJob:
-    """One replay: C users play conversations of one shared order against one or more replicas."""
+    """One replay: conversations of one shared order against one or more replicas, by users or by arrivals."""
 
     urls: tuple[str, ...]
-    """Base URL of each replica; user u plays on replica u mod len(urls), to the end of each conversation."""
+    """Base URL of each replica; user u (in an open loop, arrival u) plays on replica u mod len(urls)."""
     model: str
     """Served model name."""
     workload: str
@@ -23,6 +25,13 @@ class ReplayJob:
     order: tuple[tuple[int, int], ...]
     """(conversation index, epoch) in start order; a user takes the next entry when it is free."""
     concurrency: int
+    """C: users of a closed loop; 0 for an open loop."""
+    ramp: float = 0.0
+    """Closed loop: seconds over which the users start: user u after u/C of it."""
+    arrivals: tuple[int, ...] | None = None
+    """Open loop: when each entry of `order` is due, in nanoseconds from the start; None for a closed loop."""
+    max_inflight: int = MAX_INFLIGHT
+    """Open loop: requests in flight, over all load processes; a request beyond them waits, and is counted."""
     salt: str | None
     """Prefix of `cache_salt`; the epoch is appended. None where the engine has no salts."""
     request_options: Mapping[str, Any] = field(default_factory=dict)
@@ -49,7 +58,11 @@ class RequestRecord:
     epoch: int
     turn: int
     user: int
+    """User of a closed loop; number of the arrival in an open one."""
     replica: int
+    scheduled: int
+    """When the request was due: in an open loop the arrival, in a closed one the time its user became free;
+    for a later turn the end of the answer before it plus the recorded gap."""
     dispatched: int
     """The request's last byte was handed to the socket."""
     send_lag: int | None
@@ -86,9 +99,8 @@ class ReplaySummary:
     """Nanoseconds of CLOCK_MONOTONIC when the first request was dispatched."""
     ended: int
     window_start: int | None
-    """Every user has finished its first conversation; None if that never happened."""
+    """Start of the steady window as `jobs/replay/window.py` defines it; None if that never happened."""
     window_end: int | None
-    """The first user found no work."""
     loop_lag_p99_ms: float
     """How late timers fired, 99th percentile in ms; of the worst process."""
     send_lag_p99_ms: float
@@ -101,5 +113,7 @@ class ReplaySummary:
     """Peak memory of the largest process."""
     processes: int
     """Load processes that shared the work."""
+    cap_waits: int
+    """Open loop: requests that had to wait because `max_inflight` others were in flight."""
     requests: int
     errors: int

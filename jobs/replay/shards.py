@@ -42,6 +42,7 @@ def merged(summaries: Sequence[ReplaySummary]) -> ReplaySummary:
         cpu_share=max(summary.cpu_share for summary in summaries),
         peak_rss_mib=max(summary.peak_rss_mib for summary in summaries),
         processes=sum(summary.processes for summary in summaries),
+        cap_waits=sum(summary.cap_waits for summary in summaries),
         requests=sum(summary.requests for summary in summaries),
         errors=sum(summary.errors for summary in summaries),
     )

@@ -1,139 +1,47 @@
 """The closed loop: C users who play conversations of one shared order, turn after turn.
 
-A user takes the next entry of the order, plays its turns one after another without think time and keeps its
-slot to the end. The history of a turn is the recorded one, so a failed request does not end its conversation:
-the user goes on with the next turn, and every arm sends the same requests.
+A user takes the next entry of the order, plays its turns one after another, thinks between them where the
+workload has gaps, and keeps its slot to the end. Users start together, or evenly spread over a ramp.
 """
 
 import asyncio
-import time
 from collections.abc import Sequence
 
-from jobs.replay.answer import Answer
-from jobs.replay.body import request_body
-from jobs.replay.clock import SelfCheck
-from jobs.replay.http import Connection
 from jobs.replay.job import ReplayJob
-from jobs.replay.log import ReplayLog
+from jobs.replay.pace import Pace
 from jobs.replay.shared_order import WorkQueue
+from jobs.replay.turns import Turns
 from jobs.replay.window import Window
-from jobs.workload.tokens import TokenConversation, TokenWorkload
 
 
 class ClosedLoop:
-    """Plays one process' share of a job to its end."""
+    """Plays one process' share of a closed loop."""
 
     def __init__(
-        self,
-        job: ReplayJob,
-        workload: TokenWorkload,
-        log: ReplayLog,
-        *,
-        queue: WorkQueue,
-        users: Sequence[int],
+        self, job: ReplayJob, turns: Turns, pace: Pace, *, queue: WorkQueue, users: Sequence[int]
     ) -> None:
         self.window = Window(users)
-        self.check = SelfCheck()
         self._job = job
-        self._workload = workload
-        self._log = log
+        self._turns = turns
+        self._pace = pace
         self._queue = queue
-        replicas = len(job.urls)
-        self._connections = {user: Connection(job.urls[user % replicas]) for user in users}
-        self._expired = False
+        self._users = users
 
-    async def open(self) -> None:
-        """Connect every user, so that nobody's first answer waits for handshakes.
+    async def run(self, start: int) -> None:
+        """Play conversations from `start` (ns) on, as long as there are any."""
+        await asyncio.gather(*(self._user(user, start + self._delay(user)) for user in self._users))
 
-        A connection that fails here fails again, and is recorded, with the user's first request.
-        """
-        connections = self._connections.values()
-        await asyncio.gather(*(connection.open() for connection in connections), return_exceptions=True)
-
-    async def play(self, start: int) -> None:
-        """Play conversations from `start` (ns, the same in all processes) on, as long as there are any.
-
-        The deadline cuts the replay off.
-        """
-        await asyncio.sleep(max(0, start - time.monotonic_ns()) / 1e9)
-        self.check.start()
-        deadline = asyncio.get_running_loop().call_later(self._job.deadline_seconds, self._expire)
-        watchdog = asyncio.create_task(self._watch_stalls())
-        try:
-            await asyncio.gather(*(self._user(user) for user in self._connections))
-        finally:
-            deadline.cancel()
-            watchdog.cancel()
-            self.check.stop()
-            for connection in self._connections.values():
-                connection.abort()
-
-    async def _user(self, user: int) -> None:
+    async def _user(self, user: int, due: int) -> None:
+        """Play from `due` on; each conversation is due when the one before it has ended."""
+        await self._pace.until(due)
         while (position := self._queue.take()) is not None:
-            index, epoch = self._job.order[position]
-            await self._conversation(user, self._workload.conversations[index], epoch)
-            if self._expired:
+            ended = await self._turns.play(position, user=user, replica=user % len(self._job.urls), due=due)
+            if ended is None:
                 return
-            self.window.finished(user, time.monotonic_ns())
-        self.window.out_of_work(time.monotonic_ns())
+            self.window.finished(user, ended)
+            due = ended
+        self.window.out_of_work(due)
 
-    async def _conversation(self, user: int, conversation: TokenConversation, epoch: int) -> None:
-        prompts = self._workload.prompts(conversation)
-
-        def body(number: int) -> bytes:
-            turn = conversation.turns[number]
-            return request_body(
-                self._job, next(prompts), turn, conversation=conversation.id, epoch=epoch, number=number
-            )
-
-        following = body(0)
-        for number, turn in enumerate(conversation.turns):
-            if self._expired:
-                return
-            answer = await self._send(user, following, turn.output_tokens)
-            index = self._log.begin()
-            if number + 1 < len(conversation.turns):
-                # Written while the engine works: encoding a long prompt costs the next turn no time.
-                following = body(number + 1)
-            await answer.finished
-            self._log.end(
-                index,
-                answer,
-                conversation=conversation.id,
-                epoch=epoch,
-                turn=number,
-                user=user,
-                replica=user % len(self._job.urls),
-                expected_prompt_tokens=turn.prompt_tokens,
-            )
-
-    async def _send(self, user: int, body: bytes, expected_tokens: int) -> Answer:
-        connection = self._connections[user]
-        answer = Answer(expected_tokens, time.monotonic_ns())
-        try:
-            await connection.open()
-        except OSError as error:
-            answer.break_off("refused", str(error), time.monotonic_ns())
-        else:
-            connection.send(body, answer)
-        return answer
-
-    def _expire(self) -> None:
-        self._expired = True
-        self._break_off_all(
-            "deadline", f"the replay's deadline of {self._job.deadline_seconds:g} s passed", age=0
-        )
-
-    async def _watch_stalls(self) -> None:
-        limit = self._job.stall_seconds
-        while True:
-            await asyncio.sleep(min(1.0, limit / 4))
-            self._break_off_all("stall", f"no byte for {limit:g} s", age=int(limit * 1e9))
-
-    def _break_off_all(self, error: str, detail: str, *, age: int) -> None:
-        now = time.monotonic_ns()
-        for connection in self._connections.values():
-            answer = connection.answer
-            if answer is not None and now - answer.heard >= age:
-                connection.abort()
-                answer.break_off(error, detail, now)
+    def _delay(self, user: int) -> int:
+        """Return after how many nanoseconds a user starts."""
+        return int(self._job.ramp * 1e9 * user / self._job.concurrency)

@@ -66,6 +66,7 @@ def record(**changes: Any) -> RequestRecord:
         "turn": 0,
         "user": 0,
         "replica": 0,
+        "scheduled": 0,
         "dispatched": 0,
         "send_lag": 0,
         "first": 20 * MS,
@@ -105,6 +106,7 @@ def make_replay() -> Callable[..., ReplayData]:
                     name: begin + value * MS for name, value in (("first", 20), ("last", 60), ("ended", 61))
                 }
                 where = {
+                    "scheduled": begin,
                     "dispatched": begin,
                     "chunk_offset": len(chunks),
                     "user": user,
@@ -124,6 +126,7 @@ def make_replay() -> Callable[..., ReplayData]:
             cpu_share=0.1,
             peak_rss_mib=50.0,
             processes=1,
+            cap_waits=0,
             requests=len(requests),
             errors=0,
         )

@@ -6,8 +6,7 @@ import pytest
 
 from engines.base import Refusal
 from engines.spec import Drafter, EngineConfig, Layout, Model
-from jobs.load import LoadLevel
-from orchestrator.arms import build_arms, drafter_of, engine_config, left_out, levels_of, swept_keys
+from orchestrator.arms import build_arms, drafter_of, engine_config, left_out, swept_keys
 from orchestrator.errors import ConfigError
 from orchestrator.sweep import Point
 
@@ -71,17 +70,6 @@ def test_levels_given_as_swept_scalars_merge_into_the_arm():
 def test_list_and_scalar_mix():
     arms = build([point(concurrency=(1, 4)), point(concurrency=64)])
     assert [concurrencies(arm) for arm in arms.allowed] == [[1, 4, 64]] * 2
-
-
-@pytest.mark.parametrize("value", [[], "many", 1.5, [1, "x"], True, None])
-def test_bad_levels(value):
-    with pytest.raises(ConfigError, match=r"load\.concurrency"):
-        levels_of(value)
-
-
-def test_level_zero():
-    with pytest.raises(ValueError, match="choose 1 or more"):
-        levels_of([0, 1])
 
 
 def test_a_baseline_for_each_pair_with_the_union_of_levels():
@@ -201,7 +189,3 @@ def test_paths_are_places_and_digests_are_content():
         replace(config, drafter=draft).digest == replace(config, drafter=replace(draft, model="/n/q")).digest
     )
     assert draft.label == "draft-model-k2-agree60"
-
-
-def test_levels_are_ordered():
-    assert levels_of([16, 1, 4, 1]) == tuple(LoadLevel(concurrency=c) for c in (1, 4, 16))

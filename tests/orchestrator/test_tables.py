@@ -95,11 +95,11 @@ def test_size_and_time_of_a_plan(small_plan):
         engine_starts=8, cells=16, device_seconds=None, guessed_cells=16
     )
     baseline, treatment = small_plan.arms[0].digest, small_plan.arms[1].digest
-    foreign = Timing(arm="x", concurrency=1, seconds=1e6, start_seconds=1e6)
+    foreign = Timing(arm="x", load="c1", seconds=1e6, start_seconds=1e6)
     timings = [
-        Timing(arm=baseline, concurrency=1, seconds=10.0, start_seconds=2.0),
-        Timing(arm=baseline, concurrency=4, seconds=20.0, start_seconds=None),
-        Timing(arm=treatment, concurrency=1, seconds=6.0, start_seconds=4.0),
+        Timing(arm=baseline, load="c1", seconds=10.0, start_seconds=2.0),
+        Timing(arm=baseline, load="c4", seconds=20.0, start_seconds=None),
+        Timing(arm=treatment, load="c1", seconds=6.0, start_seconds=4.0),
         foreign,
     ]
     # starts: 2 x (2 + 4 + 3 + 2), 3 being the mean of the known ones
