@@ -5,6 +5,7 @@
   x PlacementError                  exit 2: more devices or CPUs than any node has
   x LedgerError                     exit 2: the results folder is foreign, locked or damaged
   x TrackingError                   exit 2: the MLflow store cannot be used (newer schema, unreachable)
+  x RecordingError                  exit 1: a recording stopped; what it has stays, and it can go on
   x SweepFailedError                exit 1: the sweep ran and no cell was measured
 
 The rooms below have trees of their own, drawn at the top of `engines/errors.py` and `jobs/errors.py`. In each
@@ -41,6 +42,10 @@ class TrackingError(SpecloadError, ValueError):
     """The MLflow store cannot be used."""
 
     exit_code = 2
+
+
+class RecordingError(SpecloadError):
+    """The recording of replies cannot start or stopped; the message says whether it can go on."""
 
 
 class SweepFailedError(SpecloadError):

@@ -9,7 +9,7 @@ the SHA-256 of `FILE`.
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +83,7 @@ class RecordingHeader:
     """Turns in the complete file."""
     output_tokens: int = 0
     """Sum of their natural lengths that the engine stated."""
-    finish_reasons: Mapping[str, int] = msgspec.field(default_factory=dict)
+    finish_reasons: Mapping[str, int] = field(default_factory=dict)
     """Finish reason -> turns."""
     dropped: tuple[tuple[str, str], ...] = ()
     """(conversation id, reason) of what was left out or shortened."""

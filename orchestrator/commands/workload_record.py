@@ -1,0 +1,67 @@
+"""`specload workload record`: have a baseline engine write the replies of a workload that has none, once."""
+
+import argparse
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from orchestrator.commands.grid import groups_help
+from orchestrator.record_plan import plan_recording
+from orchestrator.sweep import Point, collect
+from orchestrator.tables import console
+
+SUMMARY = (
+    "Start the engine that the words describe, without a drafter, have it reply to every turn that lacks a "
+    "reply, and write text, natural lengths and who wrote them to FILE and FILE.json. Replies end where the "
+    "model ends them, at the latest after workload.max_output_tokens (null: 1024). The same words again go "
+    "on where it stopped."
+)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Record the workload that the words ask for."""
+    parser = argparse.ArgumentParser(
+        prog="specload workload record",
+        description=SUMMARY,
+        epilog=groups_help(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage="specload workload record [OVERRIDE ...] --output FILE [--temperature T]",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="JSON Lines file to write")
+    parser.add_argument(
+        "--temperature",
+        type=float,
+        default=0.0,
+        metavar="T",
+        help="0 (default): greedy, else by `seed`",
+    )
+    options, words = parser.parse_known_args(arguments)
+    points = collect(words, program="specload workload record")
+    if not points:
+        return 0
+    _use_rays_authentication(points[0])
+    plan = plan_recording(points, temperature=options.temperature)
+    # Late: Ray takes seconds to load, and a typo should not wait for it.
+    from orchestrator.record import record  # noqa: PLC0415 - see above
+
+    out = console()
+    header = record(plan, options.output, say=lambda line: out.print(line, markup=False))
+    ends = ", ".join(f"{count} {reason}" for reason, count in sorted(header.finish_reasons.items()))
+    out.print(
+        f"{options.output}: {header.turns} turns, {header.output_tokens} tokens ({ends}), "
+        f"{len(header.dropped)} conversations left out or shortened, content validity {header.validity}",
+        markup=False,
+    )
+    if plan.config.device == "emulated":
+        out.print("emulated engine: the replies are filler; acceptance on them means nothing", markup=False)
+    path = shlex.quote(str(options.output))
+    out.print(f"sweep it: specload sweep workload=recorded workload.paths=[{path}] ...", markup=False)
+    return 0
+
+
+def _use_rays_authentication(point: Point) -> None:
+    """Ask for the authentication that Ray uses on a local cluster anyway, or it warns at every start."""
+    if point.config["cluster"]["address"] is None:
+        os.environ.setdefault("RAY_AUTH_MODE", "token")

@@ -1,0 +1,122 @@
+"""Recording: a workload without replies is completed once by the baseline engine, and frozen in a file."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray.exceptions import RayError
+
+from jobs.record import RecorderReady, RecorderSkipped, RecordReport, RecordRunner, RecordTask
+from jobs.workload.conversation import Conversation
+from jobs.workload.formats import count_unanswered
+from jobs.workload.recorded import Recording, RecordingHeader
+from orchestrator.errors import RecordingError
+from orchestrator.interrupts import Interrupts
+from orchestrator.placement import Demand, Slot, check_feasible, fit, nodes_of
+from orchestrator.pool import PLACE_SECONDS, actor_in, connect
+from orchestrator.record_plan import RecordPlan
+from orchestrator.recording_file import RecordingFile
+
+
+def record(plan: RecordPlan, output: Path, *, say: Callable[[str], None]) -> RecordingHeader:
+    """Record `plan` into `output`, or go on with it, and return the header of the complete file.
+
+    Raises:
+        RecordingError: the file holds something else, or the engine or its process failed; what was recorded
+            before stays, and the same call goes on with it.
+        PlacementError: the cluster can never hold the engine.
+    """
+    with Interrupts() as interrupts, RecordingFile(output, plan.header) as file:
+        if file.header.complete:
+            say(f"{output} is complete already; nothing to record")
+            return file.header
+        left = tuple(entry for entry in plan.conversations if entry.id not in file.done)
+        open_turns = count_unanswered(left)
+        say(
+            f"{len(left)} of {len(plan.conversations)} conversations to complete, {open_turns} replies, "
+            f"{plan.header.concurrency} at a time on {plan.config.label}"
+        )
+        if left:
+            for report in _reports(plan, left, say=say):
+                with interrupts.held():
+                    _take(report, file, total=len(plan.conversations), say=say)
+        with interrupts.held():
+            return file.finish([conversation.id for conversation in plan.conversations])
+
+
+def _take(report: RecordReport, file: RecordingFile, *, total: int, say: Callable[[str], None]) -> None:
+    if isinstance(report, RecorderReady):
+        say(f"engine ready in {report.seconds:.1f} s")
+    elif isinstance(report, Recording):
+        file.append(report)
+        turns = report.conversation.turns
+        tokens = sum(turn.output_tokens or 0 for turn in turns)
+        say(
+            f"[{len(file.done)}/{total}] {report.conversation.id}: {len(turns)} turns, {tokens} tokens"
+            + (f"; {report.shortened}" if report.shortened else "")
+        )
+    elif isinstance(report, RecorderSkipped):
+        file.drop(report.conversation, report.reason)
+        say(f"[{len(file.done)}/{total}] {report.conversation}: {report.reason}")
+    else:
+        tail = "; last lines of the engine's log: " + report.log_tail[-2000:] if report.log_tail else ""
+        message = f"the recording stopped: {report.message}. The same command goes on where it stopped{tail}"
+        raise RecordingError(message)
+
+
+def _reports(
+    plan: RecordPlan, left: tuple[Conversation, ...], *, say: Callable[[str], None]
+) -> Iterator[RecordReport]:
+    """Complete `left` in a process that is placed as a block's is."""
+    cluster = plan.cluster
+    ours = connect(cluster)
+    try:
+        devices = plan.config.layout.devices
+        demand = Demand.of(devices, cluster)
+        total = nodes_of(cluster)
+        check_feasible([demand], total, cluster)
+        where = fit(demand, total, total)
+        assert where is not None, "it was just found feasible"
+        slot = Slot(demand, where, cluster, name=f"record-{plan.config.digest[:10]}")
+        actor: Any = None
+        try:
+            while not slot.wait(PLACE_SECONDS):
+                say(f"waiting for {devices} {cluster.resource}: others hold them")
+            task = _task(plan, left, engine_cores=where.engine_cores, load_cores=demand.load_cores)
+            actor = actor_in(slot, cluster, RecordRunner)
+            for reference in actor.run.options(num_returns="streaming").remote(task):
+                yield ray.get(reference)
+        except RayError as error:
+            first = str(error).strip().splitlines()[0]
+            message = f"the recording's process was lost ({first}); the same command goes on where it stopped"
+            raise RecordingError(message) from error
+        finally:
+            if actor is not None:
+                with suppress(RayError, ValueError):
+                    ray.kill(actor)
+            slot.release()
+    finally:
+        if ours:
+            ray.shutdown()
+
+
+def _task(
+    plan: RecordPlan, left: tuple[Conversation, ...], *, engine_cores: int, load_cores: int
+) -> RecordTask:
+    identity = plan.header.identity
+    return RecordTask(
+        config=plan.config,
+        conversations=left,
+        resource=plan.cluster.resource,
+        engine_cores=engine_cores,
+        load_cores=load_cores,
+        concurrency=plan.header.concurrency,
+        max_output_tokens=identity.max_output_tokens,
+        temperature=identity.temperature,
+        seed=identity.seed,
+        ready_seconds=plan.timeouts.ready,
+        stop_seconds=plan.timeouts.stop,
+        answer_seconds=plan.timeouts.cell,
+    )
