@@ -62,16 +62,18 @@ def _lengths(axes: Axes, values: "array[int]", name: str, colour: str, absent: s
         return
     numbers = np.asarray(values)
     low, high = max(1, int(numbers.min())), max(1, int(numbers.max()))
+    count = int(np.clip(2 * len(numbers) ** 0.5, 8, _BINS))
     if high / low > _WIDE:
-        bins = np.geomspace(low, high + 1, _BINS + 1)
+        bins = np.geomspace(low, high + 1, count + 1)
         axes.set_xscale("log")
         _ticks(axes)
     else:
-        bins = np.linspace(low, high + 1, min(_BINS, high + 1 - low) + 1)
+        bins = np.linspace(low, high + 1, min(count, high + 1 - low) + 1)
     axes.hist(np.maximum(numbers, 1), bins=bins.tolist(), color=colour, edgecolor="white", linewidth=0.4)
     median, p95 = np.percentile(numbers, (50, 95))
-    _mark(axes, float(median), f"median {median:,.0f}", height=0.97)
-    _mark(axes, float(p95), f"p95 {p95:,.0f}", height=0.88)
+    for value in (median, p95):
+        axes.axvline(float(value), color=INK, linewidth=1.0, linestyle=(0, (4, 3)))
+    axes.set_title(f"dashed: median {median:,.0f}, p95 {p95:,.0f}", loc="right", fontsize=9, color=INK)
 
 
 def _turns(axes: Axes, values: "array[int]") -> None:
@@ -142,24 +144,6 @@ def _ticks(axes: Axes) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(_plain))
     narrow = math.log10(high / low) < 2 if low > 0 else False
     axes.xaxis.set_minor_formatter(FuncFormatter(_one_two_five) if narrow else NullFormatter())
-
-
-def _mark(axes: Axes, value: float, text: str, *, height: float) -> None:
-    axes.axvline(value, color=INK, linewidth=1.0, linestyle=(0, (4, 3)))
-    transform = axes.get_xaxis_transform()
-    box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.0}
-    left = axes.transAxes.inverted().transform(axes.transData.transform((value, 0)))[0] > 0.7
-    axes.text(
-        value,
-        height,
-        f"  {text}  ",
-        transform=transform,
-        fontsize=9,
-        color=INK,
-        va="top",
-        ha="right" if left else "left",
-        bbox=box,
-    )
 
 
 def _say(axes: Axes, text: str) -> None:
