@@ -1,6 +1,8 @@
 """What a recording is to hold, and which engine writes it: planned before anything starts."""
 
-from collections.abc import Sequence
+import dataclasses
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -18,9 +20,14 @@ from jobs.workload.tokenizer import tokenizer_for
 from orchestrator.errors import ConfigError
 from orchestrator.plan import Cluster, Timeouts
 from orchestrator.planning import check_settings, cluster_for, engine_configs
+from orchestrator.schema import WorkloadSchema
 from orchestrator.secrecy import check_no_secrets
-from orchestrator.sweep import Point
+from orchestrator.sweep import OPEN_MAPS, Point
 
+_GROUPS = ("engine", "model", "workload", "layout", "cluster", "timeouts", "experiment", "seed")
+"""Groups and keys that a recording depends on."""
+_USED = ("name", "format", "paths", "limit", "max_output_tokens")
+"""Keys of `workload` that it depends on."""
 MAX_OUTPUT_TOKENS = 1024
 """Cap of a recorded reply where `workload.max_output_tokens` does not say, in tokens."""
 
@@ -39,6 +46,8 @@ class RecordPlan:
     """All that the recording is to hold, those with recorded replies too."""
     header: RecordingHeader
     """Header of a new recording."""
+    notes: tuple[str, ...] = ()
+    """Settings that change nothing here."""
 
 
 def plan_recording(points: Sequence[Point], *, temperature: float = 0.0) -> RecordPlan:
@@ -102,7 +111,34 @@ def plan_recording(points: Sequence[Point], *, temperature: float = 0.0) -> Reco
         timeouts=Timeouts(**point["timeouts"]),
         conversations=conversations,
         header=header,
+        notes=_ignored(point["workload"]),
     )
+
+
+def record_command(points: Sequence[Point]) -> str:
+    """Return how to record the workload of a sweep's words: what to sweep then, and last the command."""
+    point = points[0]
+    words = []
+    for key, value in point.choices.items():
+        group, _, field = key.partition(".")
+        if group not in _GROUPS or (group == "workload" and field and field not in _USED):
+            continue
+        sign = "+" if group == "experiment" else "++" if key.startswith(OPEN_MAPS) else ""
+        words.append(shlex.quote(f"{sign}{key}={value}"))
+    names = (point.config["workload"]["name"], point.config["model"]["name"])
+    file = "-".join(str(name).replace("/", "-") for name in names) + ".jsonl"
+    command = " ".join(["specload workload record", *words, "--output", shlex.quote(file)])
+    replay = shlex.quote(f"workload.paths=[{file}]")
+    return f"then sweep with workload=recorded {replay}. The command is: {command}"
+
+
+def _ignored(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return a note on settings of the workload that say how it is replayed: a recording takes all of it."""
+    usual = {field.name: field.default for field in dataclasses.fields(WorkloadSchema)}
+    keys = [f"workload.{key}" for key in settings if key not in _USED and settings[key] != usual.get(key)]
+    if not keys:
+        return ()
+    return (f"{', '.join(keys)}: for a replay of the recording; nothing here depends on it",)
 
 
 def _conversations(settings: Any, *, seed: int) -> tuple[Conversation, ...]:

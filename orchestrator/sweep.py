@@ -26,7 +26,7 @@ from orchestrator.schema import SpecloadSchema, register
 
 CONFIG_PATH = "pkg://conf"
 _FOLDERS = ("hydra.run.dir", "hydra.sweep.dir")
-_OPEN_MAPS = ("engine.flags.", "engine.env.", "drafter.options.")
+OPEN_MAPS = ("engine.flags.", "engine.env.", "drafter.options.")
 _PLACES = ("-cp", "--config-path", "-cn", "--config-name", "-cd", "--config-dir")
 _OPTIONS_WITH_VALUE = ("-c", "--cfg", "-p", "--package", "--experimental-rerun", *_PLACES)
 _NOISE = ("full_key:", "object_type=", "reference_type=", "Config search path", "provider=")
@@ -151,7 +151,7 @@ def _paragraph(error: BaseException) -> str:
         elif options:
             options += f"{line}, "
         elif line.startswith("To append to your config use +") and not line.split("+")[1].startswith(
-            _OPEN_MAPS
+            OPEN_MAPS
         ):
             continue
         else:

@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from jobs.errors import MissingRepliesError
 from jobs.workload.tokens import TokenWorkload
 from orchestrator.binding import rebind
 from orchestrator.errors import ConfigError
 from orchestrator.plan import Plan
 from orchestrator.planning import make_plan
+from orchestrator.record_plan import record_command
 from orchestrator.saved import read_plan
 from orchestrator.sweep import collect, config_folder
 
@@ -63,7 +65,11 @@ def asked(name: str, options: argparse.Namespace, words: Sequence[str]) -> Asked
     points = collect(words, program=f"specload {name}")
     if not points:
         return None
-    planned = make_plan(points)
+    try:
+        planned = make_plan(points)
+    except MissingRepliesError as error:
+        message = f"{error}; {record_command(points)}"
+        raise ConfigError(message) from error
     results = Path(str(points[0].config["results"])).expanduser()
     return Asked(plan=planned.plan, workload=planned.workload, results=results, retry_failed=retry)
 

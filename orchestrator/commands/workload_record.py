@@ -47,6 +47,8 @@ def run(arguments: Sequence[str]) -> int:
     from orchestrator.record import record  # noqa: PLC0415 - see above
 
     out = console()
+    for note in plan.notes:
+        out.print(f"note: {note}", markup=False)
     header = record(plan, options.output, say=lambda line: out.print(line, markup=False))
     ends = ", ".join(f"{count} {reason}" for reason, count in sorted(header.finish_reasons.items()))
     out.print(
