@@ -8,13 +8,16 @@ from typing import Any
 
 from engines.spec import EngineConfig
 from jobs.workload.bind import bind, digest_of
-from jobs.workload.formats import load_workload
+from jobs.workload.policies import Policies
+from jobs.workload.source import FileSource
 from jobs.workload.tokenizer import tokenizer_for
 from jobs.workload.tokens import TokenWorkload
 from orchestrator.errors import ConfigError
 from orchestrator.plan import Plan, WorkloadRef
 
 _CONVERSATIONS_PER_USER = 4
+_EXAMPLES = 100
+"""So many dropped conversations are named in a plan; the rest is counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +33,10 @@ def bind_workload(settings: Mapping[str, Any], configs: Sequence[EngineConfig], 
 
     Raises:
         ConfigError: the models do not share one tokenizer.
-        WorkloadError: a file is missing or damaged, or no conversation fits; the message says which.
+        WorkloadError: a file is missing or damaged, no conversation fits, or the policies contradict each
+            other or the workload; the message says which.
     """
+    policies = Policies.of(settings)
     first = configs[0]
     tokenizer = tokenizer_for(first.model, first.engine)
     models = {(config.engine, config.model.name, config.model.path): config for config in configs}
@@ -43,13 +48,12 @@ def bind_workload(settings: Mapping[str, Any], configs: Sequence[EngineConfig], 
             )
             raise ConfigError(message)
     paths = tuple(str(Path(path).expanduser().absolute()) for path in settings["paths"])
-    source = load_workload(name=settings["name"], format=settings["format"], paths=paths)
+    source = FileSource(name=settings["name"], format=settings["format"], paths=paths)
     workload = bind(
         source,
         tokenizer,
         max_context=min(config.model.max_context for config in configs),
-        limit=settings["limit"],
-        max_output_tokens=settings["max_output_tokens"],
+        policies=policies,
         seed=seed,
     )
     ref = WorkloadRef(
@@ -59,8 +63,11 @@ def bind_workload(settings: Mapping[str, Any], configs: Sequence[EngineConfig], 
         digest=digest_of(workload),
         conversations=len(workload.conversations),
         turns=sum(len(conversation.turns) for conversation in workload.conversations),
-        dropped=workload.dropped,
-        options={"limit": settings["limit"], "max_output_tokens": settings["max_output_tokens"]},
+        validity=workload.validity,
+        dropped=workload.dropped[:_EXAMPLES],
+        dropped_count=len(workload.dropped),
+        notes=workload.notes,
+        options=policies.to_dict(),
     )
     return Bound(workload=workload, ref=ref)
 
@@ -86,8 +93,8 @@ def rebind(plan: Plan) -> TokenWorkload:
 
 
 def epoch_notes(ref: WorkloadRef, concurrencies: Sequence[int]) -> list[str]:
-    """Return a note on the levels that need more conversations than there are, and on what was dropped."""
-    notes = []
+    """Return notes on the workload, on levels that need more conversations, and on what is left out."""
+    notes = list(ref.notes)
     short = {
         concurrency: math.ceil(_CONVERSATIONS_PER_USER * concurrency / ref.conversations)
         for concurrency in concurrencies
@@ -101,7 +108,7 @@ def epoch_notes(ref: WorkloadRef, concurrencies: Sequence[int]) -> list[str]:
         )
     if ref.dropped:
         notes.append(
-            f"{len(ref.dropped)} conversations are left out, the first because: {ref.dropped[0][0]}: "
+            f"{ref.dropped_count} conversations are left out, the first because: {ref.dropped[0][0]}: "
             f"{ref.dropped[0][1]}"
         )
     return notes

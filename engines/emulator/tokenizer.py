@@ -41,6 +41,14 @@ class EmulatedTokenizer:
             ids += [_ROLES.get(role, _OTHER_ROLE), *self.encode(text), _END]
         return [*ids, _ROLES["assistant"]]
 
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Return stand-in text for token ids: the pieces that made them are not kept."""
+        return "".join(map(self.text, tokens))
+
+    def plain_tokens(self) -> list[int]:
+        """Return every id that is no marker of the chat template, ascending."""
+        return list(range(_RESERVED, VOCABULARY))
+
     def text(self, token: int) -> str:
         """Return a stand-in text for an emitted token."""
         return " " + _SYLLABLES[token % len(_SYLLABLES)]

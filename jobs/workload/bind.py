@@ -1,98 +1,193 @@
 """From conversations to the frozen token workload that every arm replays."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
-from jobs.errors import WorkloadError
-from jobs.workload.conversation import Conversation, Workload
-from jobs.workload.order import hashed_rank
+from jobs.errors import MissingRepliesError, WorkloadError
+from jobs.workload.bind_text import bind_text
+from jobs.workload.bind_trace import bind_trace, scaled
+from jobs.workload.bound import Bound
+from jobs.workload.conversation import Conversation
+from jobs.workload.filler import filler_of
+from jobs.workload.policies import FIXED, NO_GAPS, SCALE, Policies
+from jobs.workload.selection import Selection
 from jobs.workload.token_file import digest_of, read, write
 from jobs.workload.tokenizer import Tokenizer
-from jobs.workload.tokens import TokenConversation, TokenTurn, TokenWorkload
+from jobs.workload.tokens import TokenWorkload
+from jobs.workload.trace import TraceConversation
 
-__all__ = ["bind", "digest_of", "read", "write"]
+__all__ = ["Source", "bind", "digest_of", "read", "write"]
+
+DEFAULT = Policies()
+
+
+class Source(Protocol):
+    """Where conversations come from: a `Workload`, or files that are read while they are bound."""
+
+    @property
+    def name(self) -> str:
+        """Name of the workload in results."""
+
+    @property
+    def conversations(self) -> Iterable[Conversation | TraceConversation]:
+        """Text, or a trace; taken once."""
+
+    @property
+    def validity(self) -> str:
+        """Content validity; asked for after the conversations."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know; asked for after the conversations."""
 
 
 def bind(
-    workload: Workload,
+    source: Source,
     tokenizer: Tokenizer,
     *,
     max_context: int,
-    limit: int | None = None,
-    max_output_tokens: int | None = None,
+    policies: Policies = DEFAULT,
     seed: int = 0,
 ) -> TokenWorkload:
-    """Render every turn with the target's own template; the history is the recorded replies.
+    """Return the conversations in tokens, chosen and fitted as `policies` say; history is the recorded one.
+
+    The conversations are taken one after another and only those that are kept stay in memory, in about four
+    bytes a token of text and eight bytes a block of a trace.
 
     Args:
-        workload: Conversations as text.
+        source: Conversations as text, or as a trace of hashes or lengths.
         tokenizer: Tokenizer and chat template of the target.
-        max_context: Longest prompt plus output in tokens; longer ones are dropped, with the reason.
-        limit: Keep so many of those that fit, chosen by a hash of `seed` and the id; None for all.
-        max_output_tokens: Cap of the pinned output length; None pins to the recorded one.
-        seed: Seed of the choice under `limit`.
+        max_context: Longest prompt plus output in tokens.
+        policies: What is used of the workload, and how.
+        seed: Seed of the choice under `sample` and `limit`.
 
     Raises:
-        WorkloadError: nothing fits, or a limit below 1.
+        WorkloadError: nothing fits, or a policy that this workload cannot follow.
+        MissingRepliesError: a turn has no recorded reply.
     """
-    for name, value in (("limit", limit), ("max_output_tokens", max_output_tokens)):
-        if value is not None and value < 1:
-            message = f"workload.{name} is {value}; choose 1 or more, or null for no limit"
-            raise WorkloadError(message)
-    indices: Sequence[int] = range(len(workload.conversations))
-    if limit is not None:
-        indices = sorted(indices, key=lambda i: hashed_rank(seed, "limit", workload.conversations[i].id))
-    kept: dict[int, TokenConversation] = {}
-    dropped: list[tuple[str, str]] = []
-    longest: list[int] = []
-    for index in indices:
-        if limit is not None and len(kept) == limit:
-            break
-        conversation = workload.conversations[index]
-        bound = _bind(conversation, tokenizer, max_output_tokens)
-        needed = max(turn.prompt_tokens + turn.output_tokens for turn in bound.turns)
-        longest.append(needed)
-        if needed > max_context:
-            dropped.append(
-                (conversation.id, f"needs {needed} tokens; the model's context holds {max_context}")
-            )
-        else:
-            kept[index] = bound
+    selection = Selection(seed=seed, sample=policies.sample, limit=policies.limit)
+    missing = turns = 0
+    traces = False
+    for conversation in source.conversations:
+        if isinstance(conversation, TraceConversation):
+            traces = True
+            if selection.wants(conversation.id):
+                selection.offer(bind_trace(conversation, policies, max_context=max_context))
+            continue
+        _check_text(source, policies)
+        turns += len(conversation.turns)
+        absent = sum(turn.reply is None for turn in conversation.turns)
+        missing += absent
+        if not absent and selection.wants(conversation.id):
+            selection.offer(bind_text(conversation, tokenizer, policies, max_context=max_context))
+    if missing:
+        raise MissingRepliesError.of(source.name, missing, turns)
+    kept = list(selection.kept())
     if not kept:
-        message = (
-            f"workload {workload.name!r}: none of its {len(longest)} conversations fits the model's "
-            f"context of {max_context} tokens; they need {min(longest, default=0)} to "
-            f"{max(longest, default=0)}: raise model.max_context, or choose shorter conversations"
-        )
-        raise WorkloadError(message)
+        raise _nothing(source, selection, policies, max_context)
+    notes = [*source.notes, *_choice_notes(selection, policies, len(kept))]
+    if policies.fit == SCALE:
+        kept, note = _scale(source, kept, max_context)
+        notes += note
+    _check_gaps(source, policies, kept)
+    notes += _notes(policies, kept)
     return TokenWorkload(
-        name=workload.name,
-        conversations=tuple(kept[index] for index in sorted(kept)),
-        validity=workload.validity,
+        name=source.name,
+        conversations=tuple(bound.conversation for bound in kept),
+        validity=source.validity,
         tokenizer=tokenizer.digest,
-        dropped=tuple(dropped),
+        filler=filler_of(tokenizer.plain_tokens()) if traces else None,
+        dropped=selection.refused,
+        notes=tuple(notes),
     )
 
 
-def _bind(conversation: Conversation, tokenizer: Tokenizer, cap: int | None) -> TokenConversation:
-    history: list[tuple[str, str]] = []
-    previous: list[int] = []
-    turns: list[TokenTurn] = []
-    for turn in conversation.turns:
-        history.extend((message.role, message.content) for message in turn.messages)
-        prompt = tokenizer.render(history)
-        keep = _common(previous, prompt)
-        output = max(1, len(tokenizer.encode(turn.reply)))
-        if cap is not None:
-            output = min(output, cap)
-        turns.append(TokenTurn(keep=keep, suffix=tuple(prompt[keep:]), output_tokens=output))
-        history.append(("assistant", turn.reply))
-        previous = prompt
-    return TokenConversation(id=conversation.id, turns=tuple(turns))
+def _scale(source: Source, kept: Sequence[Bound], max_context: int) -> tuple[list[Bound], list[str]]:
+    """Shrink all lengths by the largest factor that makes the longest turn fit."""
+    longest = max(bound.needed for bound in kept)
+    if longest <= max_context:
+        return list(kept), []
+    old = max(bound.conversation.block_size for bound in kept)
+    for new in range(old * max_context // longest, 0, -1):
+        shrunk = [scaled(bound, new, old) for bound in kept]
+        if max(bound.needed for bound in shrunk) <= max_context:
+            note = (
+                f"all lengths are scaled by {new / old:.4g} (blocks of {old} tokens to {new}), so that the "
+                f"longest turn of {longest} tokens fits the model's context of {max_context}"
+            )
+            return shrunk, [note]
+    message = (
+        f"workload {source.name!r}: workload.fit=scale cannot shrink blocks of {old} tokens so far that its "
+        f"longest turn of {longest} tokens fits the model's context of {max_context}; choose drop, or "
+        "truncate_oldest"
+    )
+    raise WorkloadError(message)
 
 
-def _common(before: list[int], after: list[int]) -> int:
-    """Return the length of the common prefix."""
-    for index, (old, new) in enumerate(zip(before, after, strict=False)):
-        if old != new:
-            return index
-    return min(len(before), len(after))
+def _check_text(source: Source, policies: Policies) -> None:
+    if policies.fit == SCALE:
+        message = (
+            f"workload {source.name!r} is text, and workload.fit=scale shrinks lengths: a text cannot be "
+            "shorter and still say the same; choose drop or truncate_oldest"
+        )
+        raise WorkloadError(message)
+
+
+def _check_gaps(source: Source, policies: Policies, kept: Sequence[Bound]) -> None:
+    if policies.gaps != NO_GAPS and not any(bound.gaps for bound in kept):
+        message = (
+            f"workload.gaps={policies.gaps} plays recorded pauses between turns, and workload "
+            f"{source.name!r} has none; set workload.gaps=none"
+        )
+        raise WorkloadError(message)
+
+
+def _nothing(source: Source, selection: Selection, policies: Policies, max_context: int) -> WorkloadError:
+    if not selection.sampled:
+        return WorkloadError(
+            f"workload {source.name!r}: a sample of {policies.sample} of its {selection.seen} conversations "
+            "holds none; choose a larger workload.sample, or null"
+        )
+    return WorkloadError(
+        f"workload {source.name!r}: none of its {selection.sampled} conversations fits the model's "
+        f"context of {max_context} tokens; they need {selection.shortest} to {selection.longest}: raise "
+        "model.max_context, choose shorter conversations, or another workload.fit"
+    )
+
+
+def _choice_notes(selection: Selection, policies: Policies, kept: int) -> list[str]:
+    notes = []
+    if policies.sample is not None:
+        notes.append(
+            f"a sample of {policies.sample:g} has {selection.sampled} of {selection.seen} conversations"
+        )
+    if policies.limit is not None and kept < selection.sampled:
+        notes.append(f"{kept} of {selection.sampled} conversations are used, chosen by a hash of their ids")
+    return notes
+
+
+def _notes(policies: Policies, kept: Sequence[Bound]) -> list[str]:
+    """Say what the policies did to the conversations that are used, with numbers."""
+    late = [bound.late_turns for bound in kept if bound.late_turns]
+    cut = [bound for bound in kept if bound.cut_turns]
+    capped = sum(bound.capped_turns for bound in kept)
+    silent = sum(bound.silent_gaps for bound in kept)
+    notes = []
+    if late:
+        notes.append(
+            f"{sum(late)} turns after turn {policies.max_turns} are left out, of {len(late)} conversations"
+        )
+    if cut:
+        what = "messages" if any(bound.conversation.block_size == 0 for bound in cut) else "blocks"
+        notes.append(
+            f"{sum(bound.cut_turns for bound in cut)} turns of {len(cut)} conversations lost their oldest "
+            f"{what} after the system prompt ({sum(bound.cut_tokens for bound in cut)} prompt tokens) to fit "
+            "the model's context"
+        )
+    if capped:
+        notes.append(f"{capped} turns are pinned to {policies.max_output_tokens} output tokens, their cap")
+    if policies.output == FIXED:
+        notes.append(f"every turn is pinned to {policies.output_tokens} output tokens, whatever was recorded")
+    if policies.gaps != NO_GAPS and silent:
+        notes.append(f"{silent} turns have no recorded pause and follow at once")
+    return notes

@@ -3,20 +3,16 @@
 import random
 from collections.abc import Sequence
 
-from engines.digest import digest, seed_of
+from engines.digest import seed_of
 from jobs.errors import WorkloadError
 from jobs.workload.ideal import IdealCache, ideal_cached
+from jobs.workload.rank import hashed_rank
 from jobs.workload.tokens import TokenConversation, TokenTurn, TokenWorkload
 
 __all__ = ["IdealCache", "hashed_rank", "ideal_cached", "replay_order", "warmup_prompts"]
 
 CONVERSATIONS_PER_USER = 4
 """A level needs at least so many conversations a user, or ramp-up and drain are most of the replay."""
-
-
-def hashed_rank(*parts: object) -> str:
-    """Return a sort key that depends on nothing but `parts`: a shuffle that is the same everywhere."""
-    return digest(list(parts))
 
 
 def replay_order(

@@ -1,6 +1,7 @@
 """Tokenizers a workload is bound with: of a model folder, or of the emulated engine."""
 
 import hashlib
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
@@ -11,6 +12,11 @@ from engines.digest import digest
 from engines.spec import Model
 from jobs.errors import WorkloadError
 from jobs.workload.chat_template import ChatTemplate
+
+_WORD = re.compile(r" ?[A-Za-z]+")
+_PRINTABLE = re.compile(r"[ -~]+")
+_ENOUGH = 256
+"""Fewer word pieces than this are too little variety: every printable piece is taken then."""
 
 
 class Tokenizer(Protocol):
@@ -26,12 +32,19 @@ class Tokenizer(Protocol):
     def render(self, messages: Sequence[tuple[str, str]]) -> list[int]:
         """Return the whole prompt of (role, content) messages, ending with the assistant's marker."""
 
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Return the text of token ids, for people to look at."""
+
+    def plain_tokens(self) -> list[int]:
+        """Return the ids, ascending, of tokens that may stand anywhere in a text: no special ones."""
+
 
 class FolderTokenizer:
     """`tokenizer.json` and the chat template of a model folder."""
 
     def __init__(self, folder: str | Path) -> None:
         folder = Path(folder)
+        self._folder = folder
         file = folder / "tokenizer.json"
         if not file.is_file():
             what = "has no tokenizer.json" if folder.is_dir() else "does not exist"
@@ -59,6 +72,32 @@ class FolderTokenizer:
     def render(self, messages: Sequence[tuple[str, str]]) -> list[int]:
         """Return the prompt's ids; the template itself writes the special tokens."""
         return self.encode(self._template.render(messages))
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Return the text of token ids, special ones included."""
+        return str(self._tokenizer.decode(list(tokens), skip_special_tokens=False))
+
+    def plain_tokens(self) -> list[int]:
+        """Return the ids of English-looking pieces; of all printable ASCII where a vocabulary has few.
+
+        Such a token is whole text by itself, so that an engine which turns a prompt into text never waits for
+        the rest of a character.
+
+        Raises:
+            WorkloadError: the tokenizer has neither.
+        """
+        added = self._tokenizer.get_added_tokens_decoder()
+        ids = sorted(set(self._tokenizer.get_vocab(with_added_tokens=False).values()) - set(added))
+        texts = self._tokenizer.decode_batch([[token] for token in ids])
+        for pattern in (_WORD, _PRINTABLE):
+            plain = [token for token, text in zip(ids, texts, strict=True) if pattern.fullmatch(text)]
+            if len(plain) >= (_ENOUGH if pattern is _WORD else 2):
+                return plain
+        message = (
+            f"the tokenizer of {self._folder} has no plain ASCII tokens, which a trace of hashes or lengths "
+            "is filled with; use a workload with text for this model"
+        )
+        raise WorkloadError(message)
 
 
 def tokenizer_for(model: Model, engine: str) -> Tokenizer:

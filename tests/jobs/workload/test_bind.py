@@ -7,6 +7,7 @@ import pytest
 from jobs.errors import WorkloadError
 from jobs.workload.bind import bind, digest_of, read, write
 from jobs.workload.conversation import RECORDED, Conversation, Message, Turn, Workload
+from jobs.workload.policies import Policies
 from jobs.workload.tokenizer import FolderTokenizer
 from jobs.workload.tokens import TokenWorkload
 
@@ -67,22 +68,22 @@ def test_nothing_fits(tokenizer: FolderTokenizer) -> None:
 
 
 def test_capped_output(tokenizer: FolderTokenizer) -> None:
-    bound = bind(WORKLOAD, tokenizer, max_context=1000, max_output_tokens=3)
+    bound = bind(WORKLOAD, tokenizer, max_context=1000, policies=Policies(max_output_tokens=3))
     assert {turn.output_tokens for c in bound.conversations for turn in c.turns} == {1, 3}
 
 
 def test_a_limit_keeps_that_many_that_fit_in_their_order(tokenizer: FolderTokenizer) -> None:
     for seed in range(8):
-        bound = bind(WORKLOAD, tokenizer, max_context=200, limit=2, seed=seed)
+        bound = bind(WORKLOAD, tokenizer, max_context=200, policies=Policies(limit=2), seed=seed)
         assert [c.id for c in bound.conversations] == ["short", "middle"]
     picks = {
-        bind(WORKLOAD, tokenizer, max_context=1000, limit=1, seed=seed).conversations[0].id
+        bind(WORKLOAD, tokenizer, max_context=1000, policies=Policies(limit=1), seed=seed).conversations[0].id
         for seed in range(20)
     }
     assert picks == {"short", "long", "middle"}
     for name in ("limit", "max_output_tokens"):
         with pytest.raises(WorkloadError, match=rf"workload\.{name} is 0"):
-            bind(WORKLOAD, tokenizer, max_context=200, **{name: 0})  # type: ignore[arg-type]  # one of two int options
+            Policies.of({name: 0})
 
 
 def test_the_file_gives_back_the_workload(tokenizer: FolderTokenizer, tmp_path: Path) -> None:
