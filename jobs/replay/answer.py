@@ -7,6 +7,7 @@ from jobs.replay.stream import StreamReader
 
 BODY_LIMIT = 65536
 """Bytes kept of a response that is no event stream."""
+_DONE_LINES = (b"data: [DONE]", b"data:[DONE]")
 
 
 class Answer:
@@ -70,11 +71,23 @@ class Answer:
 
     def complete(self, now: int) -> None:
         """Judge a response that came to its end."""
-        if not self._streaming:
+        if self._streaming:
+            self._end_stream()
+        else:
             body = self._body.decode(errors="replace").strip()
             cause = "error_body" if self._status == 200 else f"http_{self._status}"
             self.reader.fail(cause, body or "(empty body)")
         self._finish(now)
+
+    def _end_stream(self) -> None:
+        """Look at what came after the last whole event."""
+        rest = self._splitter.rest.strip()
+        if rest in _DONE_LINES:
+            self.reader.done = True  # some servers forget the empty line at the very end
+        elif rest.startswith(b"{"):
+            self.reader.fail("error_body", rest.decode(errors="replace"))
+        elif rest:
+            self.reader.fail("cut", f"the stream ended inside an event: {rest.decode(errors='replace')}")
 
     def break_off(self, error: str, detail: str, now: int) -> None:
         """End an answer that will not come to its end."""

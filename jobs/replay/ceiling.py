@@ -1,6 +1,6 @@
 """What the load process costs and where it ends: a real replay against a server that only streams.
 
-Not imported by the load process. The same code serves `specload doctor --client` and the benchmark of the client.
+Not imported by the load process. It serves `specload doctor --client` and the benchmark of the client.
 """
 
 import os
@@ -85,7 +85,7 @@ class NullServerProcess:
         self.url = f"http://127.0.0.1:{int(port)}"
 
     def stop(self) -> list[tuple[int, int, npt.NDArray[np.int64]]]:
-        """End the server and return, for each request: its key, when it was received, when chunks were sent."""
+        """End the server; return each request's key, when it was received and when its chunks were sent."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()

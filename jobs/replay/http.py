@@ -156,6 +156,8 @@ class _Link(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         """Free the connection for the next request, then finish the answer."""
+        if self._parser is not None and self._parser.get_status_code() < 200:
+            return  # an interim response: the real one follows
         answer, self.answer = self.answer, None
         if self._parser is not None and not self._parser.should_keep_alive() and self._transport is not None:
             self._transport.close()

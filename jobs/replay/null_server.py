@@ -1,13 +1,14 @@
 """A server that does nothing but stream: what the load process is measured against.
 
-Run as `python -m jobs.replay.null_server INTERVAL FIRST TOKENS TRUTH`. It answers each completion request with a
-chunk of TOKENS tokens every INTERVAL seconds, the first one FIRST seconds after the request arrived, in the form
-in which vLLM streams (continuous usage, HTTP chunked encoding). It has no model: text and timing are made up.
+Run as `python -m jobs.replay.null_server INTERVAL FIRST TOKENS TRUTH`. It answers each completion request
+with a chunk of TOKENS tokens every INTERVAL seconds, the first one FIRST seconds after the request arrived, in
+the form in which vLLM streams (continuous usage, HTTP chunked encoding). It has no model: text and timing are
+made up.
 
 It prints its port. When its standard input closes it writes what really happened to the file TRUTH (`-` for
-none) and ends. The truth is an array of 64-bit integers, for each request: the prompt's first token id, when the
-request had arrived, how many chunks follow, and when each was handed to the socket; times are nanoseconds of
-CLOCK_MONOTONIC, which the load process on the same machine uses too.
+none) and ends. The truth is an array of 64-bit integers, for each request: the prompt's first token id, when
+the request had arrived, how many chunks follow, and when each was handed to the socket; times are nanoseconds
+of CLOCK_MONOTONIC, which the load process on the same machine uses too.
 """
 
 import asyncio
@@ -21,6 +22,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import cast
 
+import msgspec
 import uvloop
 
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
@@ -29,7 +31,11 @@ _PROMPT = re.compile(rb'"prompt": *\[([\d, ]*)\]')
 _HEAD = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n"
 )
-_MODELS = b'{"object":"list","data":[{"id":"null","object":"model"}]}'
+_LIST = b'{"object":"list","data":[{"id":"null","object":"model"}]}'
+_MODELS = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (
+    len(_LIST),
+    _LIST,
+)
 
 
 class _Stream:
@@ -50,7 +56,7 @@ class _Stream:
 
 
 class NullServer:
-    """Paces all streams from one queue: they have one interval, so the queue is in order of time by itself."""
+    """Paces all streams from one queue: they share one interval, so it is in order of time by itself."""
 
     def __init__(self, *, interval: float, first: float, tokens: int) -> None:
         self._interval = int(interval * 1e9)
@@ -143,44 +149,50 @@ class _Client(asyncio.Protocol):
             if request.startswith(b"POST"):
                 self._server.begin(self._transport, request[end + 4 :], now)
             else:
-                head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(_MODELS)}\r\n\r\n"
-                self._transport.write(head.encode() + _MODELS)
+                self._transport.write(_MODELS)
 
 
 @lru_cache(maxsize=64)
 def _chunks(prompt: int, limit: int, tokens: int) -> tuple[bytes, ...]:
-    """Return the HTTP chunks of an answer: one a step, and with the last one usage and the end of the stream."""
+    """Return the HTTP chunks of an answer: one a step; usage and the stream's end go with the last one."""
     counts = [*range(tokens, limit, tokens), limit]
     chunks = []
     for count in counts:
-        finish = "null" if count < limit else '"length"'
-        chunks.append(
-            _event(
-                '{"id":"cmpl-0123456789abcdef0123456789abcdef-0","object":"text_completion","created":1700000000,'
-                f'"model":"null","choices":[{{"index":0,"text":" word","logprobs":null,"finish_reason":{finish},'
-                f'"stop_reason":null,"prompt_token_ids":null,"token_ids":null}}],"usage":{_usage(prompt, count)}}}'
-            )
-        )
-    chunks[-1] += (
-        _event(
-            '{"id":"cmpl-0123456789abcdef0123456789abcdef-0","object":"text_completion","created":1700000000,'
-            f'"model":"null","choices":[],"usage":{_usage(prompt, limit)}}}'
-        )
-        + _event("[DONE]")
-        + b"0\r\n\r\n"
-    )
+        choice = {
+            "index": 0,
+            "text": " word",
+            "logprobs": None,
+            "finish_reason": "length" if count == limit else None,
+            "stop_reason": None,
+            "prompt_token_ids": None,
+            "token_ids": None,
+        }
+        chunks.append(_event(_completion([choice], prompt, count)))
+    chunks[-1] += _event(_completion([], prompt, limit)) + _event(b"[DONE]") + b"0\r\n\r\n"
     return tuple(chunks)
 
 
-def _usage(prompt: int, completion: int) -> str:
-    return (
-        f'{{"prompt_tokens":{prompt},"total_tokens":{prompt + completion},"completion_tokens":{completion},'
-        '"prompt_tokens_details":{"cached_tokens":0}}'
+def _completion(choices: list[dict[str, object]], prompt: int, completion: int) -> bytes:
+    usage = {
+        "prompt_tokens": prompt,
+        "total_tokens": prompt + completion,
+        "completion_tokens": completion,
+        "prompt_tokens_details": {"cached_tokens": 0},
+    }
+    return msgspec.json.encode(
+        {
+            "id": "cmpl-0123456789abcdef0123456789abcdef-0",
+            "object": "text_completion",
+            "created": 1_700_000_000,
+            "model": "null",
+            "choices": choices,
+            "usage": usage,
+        }
     )
 
 
-def _event(data: str) -> bytes:
-    event = f"data: {data}\n\n".encode()
+def _event(data: bytes) -> bytes:
+    event = b"data: %b\n\n" % data
     return b"%x\r\n%b\r\n" % (len(event), event)
 
 
