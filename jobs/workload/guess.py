@@ -15,6 +15,7 @@ _MARKS: tuple[tuple[str, frozenset[str]], ...] = (
     ("abench", frozenset({"session_id", "turns"})),
     ("spec_bench", frozenset({"question_id", "turns"})),
     ("sharegpt", frozenset({"conversations"})),
+    ("recorded", frozenset({"messages", "turns"})),
     ("chat_jsonl", frozenset({"messages"})),
     ("azure", frozenset({"ContextTokens", "GeneratedTokens"})),
     ("burstgpt", frozenset({"Request tokens", "Response tokens"})),

@@ -9,6 +9,7 @@ from jobs.workload.guess import guess_format
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 LINES = {
     "chat_jsonl": {"id": "a", "messages": [{"role": "user", "content": '{"hash_ids": 1}'}]},
+    "recorded": {"id": "a", "messages": [], "turns": [{"messages": 1, "output_tokens": 3}]},
     "mooncake": {"timestamp": 0, "input_length": 5, "output_length": 5, "hash_ids": [1]},
     "spec_bench": {"question_id": 81, "category": "writing", "turns": ['a "messages": b', "c"]},
     "abench": {"session_id": "s", "system_prompt": "p", "turns": [{"input_delta": []}]},

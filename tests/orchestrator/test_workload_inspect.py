@@ -1,0 +1,157 @@
+"""`specload workload inspect`: the table, the picture, and one paragraph for each error."""
+
+import json
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from orchestrator import cli
+
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+PNG_BYTES = b"\x89PNG"
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def chat(path, turns=2):
+    messages = []
+    for turn in range(turns):
+        messages += [
+            {"role": "user", "content": f"question {turn} about the deployment of a service"},
+            {"role": "assistant", "content": "an answer of some words"},
+        ]
+    path.write_text("".join(json.dumps({"id": f"c{i}", "messages": messages}) + "\n" for i in range(3)))
+    return path
+
+
+def inspect(*words):
+    return cli.main(["workload", "inspect", *map(str, words)])
+
+
+def row(out, name):
+    (line,) = [line for line in out.splitlines() if line.strip().startswith(name)]
+    return " ".join(line.split())
+
+
+def test_the_format_is_told_and_said(tmp_path, capsys):
+    assert inspect(chat(tmp_path / "talk.jsonl")) == 0
+    out = capsys.readouterr().out
+    assert "talk.jsonl (format chat_jsonl, told by its content)" in out
+    assert "emulated tokenizer: about 4 characters a token" in out
+    assert row(out, "conversations") == "conversations 3"
+    assert row(out, "requests") == "requests 6"
+    assert "recorded (real text: acceptance on it means something)" in out
+    # three equal conversations: everything but the first one's new text repeats
+    assert row(out, "shared first turns").startswith("shared first turns")
+    assert "picture: talk.png" in out
+    assert (tmp_path / "talk.png").read_bytes().startswith(PNG_BYTES)
+    with Image.open(tmp_path / "talk.png") as image:
+        assert min(image.size) > 900
+
+
+def test_a_format_that_is_named_is_not_told(tmp_path, capsys):
+    assert inspect(chat(tmp_path / "talk.jsonl"), "--format", "chat_jsonl", "--output", "a.svg") == 0
+    out = capsys.readouterr().out
+    assert "talk.jsonl (format chat_jsonl)" in out
+    assert "<svg" in Path("a.svg").read_text()
+
+
+def test_the_set_that_is_brought_along_needs_no_file(capsys):
+    assert inspect() == 0
+    assert "(format builtin)" in capsys.readouterr().out
+    assert Path("builtin.png").is_file()
+
+
+def test_several_files_are_one_workload_and_a_picture_is_called_after_their_format(tmp_path, capsys):
+    first, second = chat(tmp_path / "a.jsonl"), tmp_path / "b.jsonl"
+    second.write_text(first.read_text().replace('"id": "c', '"id": "d'))
+    assert inspect(first, second) == 0
+    out = capsys.readouterr().out
+    assert "2 files (format chat_jsonl" in out
+    assert row(out, "conversations") == "conversations 6"
+    assert Path("chat_jsonl.png").is_file()
+
+
+def test_a_workload_without_replies_says_how_to_get_them(tmp_path, capsys):
+    file = tmp_path / "question.jsonl"
+    file.write_text(json.dumps({"question_id": 1, "category": "x", "turns": ["one", "two"]}))
+    assert inspect(file) == 0
+    out = capsys.readouterr().out
+    assert "2 of them without a recorded reply" in out
+    assert "`specload workload record`" in out
+    assert row(out, "reply tokens of a request").endswith("0")
+
+
+def test_block_size_and_context_count(tmp_path, capsys):
+    file = chat(tmp_path / "talk.jsonl", turns=6)
+    assert inspect(file, "--block-size", "4", "--max-context", "10000") == 0
+    out = capsys.readouterr().out
+    assert "blocks of 4 tokens" in out
+    assert row(out, "over 10,000 tokens").startswith("over 10,000 tokens 0")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["gone.jsonl"], "workload file gone.jsonl does not exist"),
+        (["gone.jsonl", "--format", "chat_jsonl"], "workload file gone.jsonl does not exist"),
+        (["."], "is a folder: name its files"),
+        (["odd.json"], "its format cannot be told"),
+        (["talk.jsonl", "--format", "parquet"], "known formats: builtin"),
+        (["talk.jsonl", "--format", "spec_bench"], "expected a Spec-Bench question"),
+        (["cut.jsonl"], "cut.jsonl, line 1: the JSON is truncated"),
+        (["empty.jsonl"], "empty.jsonl is empty"),
+        (["talk.jsonl", "--output", "picture.gif"], "a picture ends with .png, .svg, .pdf"),
+        (["talk.jsonl", "--output", "nowhere/a.png"], "the folder nowhere does not exist"),
+        (["talk.jsonl", "--tokenizer", "nowhere"], "--tokenizer nowhere is no folder"),
+    ],
+)
+def test_what_the_user_can_fix_is_one_paragraph_and_exit_code_2(tmp_path, capsys, words, message):
+    chat(tmp_path / "talk.jsonl")
+    (tmp_path / "odd.json").write_text('{"prompt": "x"}')
+    (tmp_path / "cut.jsonl").write_text('{"messages": [{"role": "user", "content": "he')
+    (tmp_path / "empty.jsonl").write_text("\n")
+    assert inspect(*words) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+    assert not list(tmp_path.glob("*.png"))
+
+
+@pytest.mark.parametrize("words", [["--block-size", "0"], ["--max-context", "many"]])
+def test_a_number_that_is_none_is_a_usage_error(capsys, words):
+    with pytest.raises(SystemExit) as left:
+        inspect(*words)
+    assert left.value.code == 2
+    assert "is no whole number of 1 or more" in capsys.readouterr().err
+
+
+def test_help_of_both_commands_is_reached(capsys):
+    for command in ("inspect", "record"):
+        with pytest.raises(SystemExit) as left:
+            cli.main(["workload", command, "--help"])
+        assert left.value.code == 0
+        assert f"specload workload {command}" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as left:
+        cli.main(["workload", "paint"])
+    assert left.value.code == 2
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the public traces are not here")
+def test_the_trajectories_have_4_to_13_turns(capsys):
+    assert inspect(*sorted((DATA / "swe_agent").glob("*.traj"))) == 0
+    out = capsys.readouterr().out
+    turns = row(out, "turns of a conversation").replace("│", " ").split()
+    assert (turns[4], turns[8], turns[9]) == ("4", "13", "8")
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the public traces are not here")
+def test_both_turns_of_spec_bench_are_there(capsys):
+    assert inspect(DATA / "spec_bench" / "question.jsonl") == 0
+    out = capsys.readouterr().out
+    assert row(out, "conversations") == "conversations 480"
+    assert row(out, "requests").startswith("requests 560 560 of them without")
