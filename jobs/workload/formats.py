@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING
 
 from jobs.errors import MissingRepliesError, WorkloadError
 from jobs.workload.abench import read_abench
+from jobs.workload.azure import read_azure
 from jobs.workload.builtin import BUILTIN
+from jobs.workload.burstgpt import read_burstgpt
 from jobs.workload.chat_jsonl import read_chat_jsonl
-from jobs.workload.conversation import RECORDED, Conversation, Workload
+from jobs.workload.conversation import HASHED, RECORDED, Conversation, Workload
 from jobs.workload.import_log import ImportLog
+from jobs.workload.mooncake import read_mooncake
 from jobs.workload.recorded import read_recorded
 from jobs.workload.sharegpt import read_sharegpt
 from jobs.workload.spec_bench import read_spec_bench
 from jobs.workload.swe_agent import read_swe_agent
+from jobs.workload.weka import read_weka
 
 if TYPE_CHECKING:
     from jobs.workload.trace import TraceConversation
@@ -40,6 +44,10 @@ FORMATS: dict[str, Format] = {
     "spec_bench": Format(read=read_spec_bench),
     "abench": Format(read=read_abench),
     "recorded": Format(read=read_recorded),
+    "mooncake": Format(read=read_mooncake, validity=HASHED),
+    "weka": Format(read=read_weka, validity=HASHED),
+    "azure": Format(read=read_azure, validity=HASHED),
+    "burstgpt": Format(read=read_burstgpt, validity=HASHED),
 }
 """Name of a format (`workload.format`) -> how it is read."""
 
