@@ -1,137 +1,111 @@
-"""A look into workload files, and the tables that tell what is there."""
+"""Tables of what is in a workload, for the terminal."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+import re
+from collections.abc import Iterable, Iterator
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from jobs.workload.conversation import HASHED, RECORDED, Conversation
-from jobs.workload.formats import format_named, read_conversations
-from jobs.workload.import_log import ImportLog
 from jobs.workload.inspection import Inspection, Spread
-from jobs.workload.shapes import text_shape, trace_shape
-from jobs.workload.tokenizer import Tokenizer
+from orchestrator.workload_look import Look, Replayed
 
-LENGTHS_ONLY = ("azure", "burstgpt")
-"""Formats that tell lengths and times, so that nobody knows which prompts are alike."""
 _UNKNOWN = "-"
-_VALIDITY = {
-    RECORDED: "recorded (real text: acceptance on it means something)",
-    HASHED: "hashed (text is made up for it: acceptance on it means nothing)",
-}
+_NUMBER = re.compile(r"\d+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Looked:
-    """What one look at the files found."""
-
-    inspection: Inspection
-    """Statistics of all conversations."""
-    log: ImportLog
-    """What the importer says: rules, and what it left out and why."""
-    unanswered: int
-    """Turns without a recorded reply."""
-    is_text: bool
-    """Whether the conversations are text, counted by a tokenizer; else a trace that has counts of its own."""
-
-    @property
-    def content(self) -> str:
-        """Content validity in words."""
-        return _VALIDITY.get(self.log.validity, self.log.validity)
+def look_tables(found: Look) -> RenderableType:
+    """Return counts and reuse, how lengths are spread, and what a reader must know."""
+    facts = _facts(_fact_rows(found.inspection, unanswered=found.unanswered, is_text=found.is_text))
+    lines = [f"content: {found.content}", *found.notes]
+    if found.unanswered:
+        lines.append(
+            "replies are missing: `specload workload record` has the baseline write them; until then later "
+            "turns have shorter prompts here than they will have, as they hold no replies"
+        )
+    return Group(facts, Text(), _spreads(found.inspection), Text(), *_list(lines))
 
 
-def look(files: Sequence[Path], chosen: str, tokenizer: Tokenizer, block_size: int) -> Looked:
-    """Read the files, one conversation after another.
+def replay_tables(found: Replayed, *, max_context: int, fit: str, is_text: bool) -> RenderableType:
+    """Return the same of what a sweep would replay in a context of `max_context` tokens under `fit`."""
+    title = f"what a sweep replays in a context of {max_context:,} tokens (workload.fit={fit})"
+    facts = _facts(_fact_rows(found.inspection, unanswered=0, is_text=is_text))
+    lines = [*found.notes, *(f"{count} dropped: {reason}" for reason, count in grouped(found.dropped))]
+    return Group(Text(title, style="bold"), facts, Text(), _spreads(found.inspection), Text(), *_list(lines))
 
-    Raises:
-        WorkloadError: unknown format, a damaged file, or nothing left of the files.
+
+def grouped(dropped: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return (reason, "N conversations") of equal reasons, which may differ in their numbers.
+
+    Numbers that differ become their range: `needs 9 tokens` and `needs 5 tokens` are `needs 5 to 9 tokens`.
     """
-    log = ImportLog(validity=format_named(chosen).validity)
-    inspection = Inspection()
-    unanswered = 0
-    is_text = False
-    for conversation in read_conversations(format=chosen, paths=files, log=log):
-        if isinstance(conversation, Conversation):
-            is_text = True
-            unanswered += sum(turn.reply is None for turn in conversation.turns)
-            shape = text_shape(conversation, tokenizer, block_size)
-        else:
-            shape = trace_shape(conversation, content_known=chosen not in LENGTHS_ONLY)
-        inspection.add(shape)
-    return Looked(inspection=inspection, log=log, unanswered=unanswered, is_text=is_text)
+    kinds: dict[str, list[list[int]]] = {}
+    for _, reason in dropped:
+        numbers = [int(number) for number in _NUMBER.findall(reason)]
+        kinds.setdefault(_NUMBER.sub("\0", reason), []).append(numbers)
+    return [
+        (_filled(kind, rows), f"{len(rows):,} conversation{'' if len(rows) == 1 else 's'}")
+        for kind, rows in sorted(kinds.items(), key=lambda item: -len(item[1]))
+    ]
 
 
-def tables(looked: Looked, *, max_context: int | None) -> RenderableType:
-    """Return what a look found: counts and reuse, spreads, and what a reader must know.
-
-    Args:
-        looked: What was found.
-        max_context: Say how many conversations need more tokens than this; None for no such line.
-    """
-    parts: list[RenderableType] = [_facts(looked, max_context), Text(), _spreads(looked.inspection), Text()]
-    parts += [Text(f"- {line}") for line in _remarks(looked)]
-    return Group(*parts)
+def _filled(kind: str, rows: list[list[int]]) -> str:
+    parts = kind.split("\0")
+    text = parts[0]
+    for part, column in zip(parts[1:], zip(*rows, strict=True), strict=True):
+        low, high = min(column), max(column)
+        text += (f"{low:,}" if low == high else f"{low:,} to {high:,}") + part
+    return text
 
 
-def _facts(looked: Looked, max_context: int | None) -> Table:
+def _facts(rows: Iterable[tuple[str, str, str]]) -> Table:
     table = Table(show_header=False, show_edge=False, box=None)
     table.add_column()
     table.add_column(justify="right")
     table.add_column(style="dim")
-    for row in _fact_rows(looked, max_context):
+    for row in rows:
         table.add_row(*row)
     return table
 
 
-def _fact_rows(looked: Looked, max_context: int | None) -> Iterator[tuple[str, str, str]]:
-    found = looked.inspection
+def _fact_rows(found: Inspection, *, unanswered: int, is_text: bool) -> Iterator[tuple[str, str, str]]:
     yield "conversations", f"{found.conversations:,}", ""
-    answers = f"{looked.unanswered:,} of them without a recorded reply" if looked.unanswered else ""
+    answers = f"{unanswered:,} of them without a recorded reply" if unanswered else ""
     yield "requests", f"{found.requests:,}", answers
     if found.block_sizes:
         size = ", ".join(str(size) for size in sorted(found.block_sizes))
-        blocks = f"whole blocks of {size} tokens{'' if looked.is_text else ', the size of the trace'}"
+        blocks = f"whole blocks of {size} tokens{'' if is_text else ', the size of the trace'}"
         hit = f"of the prompt tokens are served by an endless cache, in {blocks}"
         yield "ideal prefix-hit rate", _percent(found.hit_rate), hit
-        again = (
-            f"of {found.blocks:,} blocks came before, {found.blocks - found.repeated_blocks:,} are distinct"
-        )
+        distinct = found.blocks - found.repeated_blocks
+        again = f"of {found.blocks:,} blocks came before, {distinct:,} are distinct"
         yield "repeated blocks", _percent(found.block_hit_rate), again
         shared = "of the first turns' prompt tokens are what another conversation starts with too"
         yield "shared first turns", _percent(found.first_turn_sharing), shared
     else:
-        yield (
-            "ideal prefix-hit rate",
-            _UNKNOWN,
-            "the trace tells lengths only: nobody knows what prompts share",
-        )
+        unknown = "the trace tells lengths only: nobody knows what its prompts share"
+        yield "ideal prefix-hit rate", _UNKNOWN, unknown
     if found.starts:
         span = max(found.starts) - min(found.starts)
         yield (
             "arrivals",
             _seconds(span),
-            f"from the first conversation to the last ({len(found.starts):,} known)",
+            f"from the first conversation to the last, {len(found.starts):,} known",
         )
     else:
         yield "arrivals", _UNKNOWN, "the files have no times of arrival"
-    if max_context is not None:
-        long = sum(needed > max_context for needed in found.context_tokens)
-        yield f"over {max_context:,} tokens", f"{long:,}", "conversations that do not fit this context whole"
 
 
-def _spreads(inspection: Inspection) -> Table:
+def _spreads(found: Inspection) -> Table:
     table = Table(show_edge=False)
     for name in ("", "min", "median", "mean", "p95", "max", "of"):
-        table.add_column(name, justify="left" if not name else "right")
+        table.add_column(name, justify="right" if name else "left")
     for name, values, digits in (
-        ("turns of a conversation", inspection.turns, 0),
-        ("prompt tokens of a request", inspection.input_tokens, 0),
-        ("reply tokens of a request", inspection.output_tokens, 0),
-        ("context a conversation needs", inspection.context_tokens, 0),
-        ("gap before a request (s)", inspection.gaps, 2),
+        ("turns of a conversation", found.turns, 0),
+        ("prompt tokens of a request", found.input_tokens, 0),
+        ("reply tokens of a request", found.output_tokens, 0),
+        ("context a conversation needs", found.context_tokens, 0),
+        ("gap before a request (s)", found.gaps, 2),
     ):
         spread = Spread.of(values)
         if spread is None:
@@ -144,14 +118,8 @@ def _spreads(inspection: Inspection) -> Table:
     return table
 
 
-def _remarks(looked: Looked) -> Iterator[str]:
-    yield f"content: {looked.content}"
-    yield from looked.log.notes
-    if looked.unanswered:
-        yield (
-            "replies are missing: `specload workload record` has the baseline write them; until then later "
-            "turns have shorter prompts here than they will have, as they hold no replies"
-        )
+def _list(lines: Iterable[str]) -> Iterator[Text]:
+    return (Text(f"- {line}") for line in lines)
 
 
 def _percent(share: float | None) -> str:
@@ -159,4 +127,4 @@ def _percent(share: float | None) -> str:
 
 
 def _seconds(seconds: float) -> str:
-    return f"{seconds:,.1f} s" if seconds < 3600 else f"{seconds / 3600:,.2f} h"
+    return f"{seconds:,.1f} s" if seconds < 7200 else f"{seconds / 3600:,.2f} h"

@@ -1,12 +1,13 @@
 """From conversations to the shapes that statistics are made of: text by a tokenizer, traces as they are."""
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 
 from jobs.workload.conversation import Conversation
 from jobs.workload.inspection import ConversationShape, TurnShape
 from jobs.workload.tokenizer import Tokenizer
+from jobs.workload.tokens import TokenConversation
 from jobs.workload.trace import TraceConversation
 
 _DIGEST_BYTES = 12
@@ -61,6 +62,39 @@ def trace_shape(conversation: TraceConversation, *, content_known: bool) -> Conv
         scope=conversation.scope,
         start=conversation.start,
     )
+
+
+def bound_shape(
+    conversation: TokenConversation, block_size: int, *, content_known: bool = True
+) -> ConversationShape:
+    """Return the shape of a conversation in tokens, as a replay sends it.
+
+    Args:
+        conversation: A conversation of a token workload.
+        block_size: Tokens of a block of text; a trace keeps its own.
+        content_known: False for lengths only.
+    """
+    size = conversation.block_size or block_size
+    whole: list[Hashable] = []
+    tokens: list[int] = []
+    turns = []
+    for turn in conversation.turns:
+        content: Iterable[Hashable] | None = None
+        if conversation.block_size:
+            whole = [*whole[: turn.keep // size], *turn.blocks]
+            content = whole if content_known else None
+        else:
+            tokens = [*tokens[: turn.keep], *turn.suffix]
+            content = _blocks(tokens, size)
+        turns.append(
+            TurnShape(
+                input_tokens=turn.prompt_tokens,
+                output_tokens=turn.output_tokens,
+                gap=turn.gap,
+                blocks=content,
+            )
+        )
+    return ConversationShape(turns=turns, block_size=size, scope=conversation.scope, start=conversation.start)
 
 
 def _blocks(prompt: Sequence[int], block_size: int) -> Iterator[bytes]:

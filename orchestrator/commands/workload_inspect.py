@@ -4,14 +4,18 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from rich.console import RenderableType
 from rich.text import Text
 
+from jobs.errors import WorkloadError
 from jobs.workload.formats import FORMATS
 from jobs.workload.guess import guess_format
+from jobs.workload.policies import DROP, FITS, SCALE
 from jobs.workload.tokenizer import FolderTokenizer, Tokenizer
 from orchestrator.errors import ConfigError
 from orchestrator.tables import console
-from orchestrator.workload_tables import look, tables
+from orchestrator.workload_look import Look, look, replay
+from orchestrator.workload_tables import look_tables, replay_tables
 
 SUMMARY = "Print what is in the files of a workload, and draw it. Their format is told by their content."
 _SUFFIXES = (".png", ".svg", ".pdf")
@@ -21,27 +25,50 @@ _EMULATED = "emulated tokenizer: about 4 characters a token"
 def run(arguments: Sequence[str]) -> int:
     """Print and draw what the files hold."""
     options = _parse(arguments)
+    if options.fit is not None and options.max_context is None:
+        message = f"--fit {options.fit} needs the context to fit into: add --max-context N"
+        raise ConfigError(message)
     files = [Path(path).expanduser() for path in options.files]
     _check(files)
     chosen = options.format or (guess_format(files) if files else "builtin")
     output = _output(options.output, files, chosen)
-    looked = look(files, chosen, _tokenizer(options.tokenizer), options.block_size)
+    tokenizer = _tokenizer(options.tokenizer)
+    found = look(files, chosen, tokenizer, options.block_size)
+    if found.is_text and options.fit == SCALE:
+        message = (
+            "--fit scale shrinks the lengths of a trace, and this is text; choose drop or truncate_oldest"
+        )
+        raise ConfigError(message)
     name = files[0].name if len(files) == 1 else f"{len(files)} files" if files else "brought along"
     how = "" if options.format or not files else ", told by its content"
     counted = "counted by the trace"
-    if looked.is_text:
+    if found.is_text:
         counted = f"tokenizer of {options.tokenizer}" if options.tokenizer else _EMULATED
     out = console()
     out.print(Text(f"{name} (format {chosen}{how})", style="bold"))
     out.print(Text(f"lengths: {counted}"))
-    out.print(tables(looked, max_context=options.max_context))
+    out.print(look_tables(found))
+    if options.max_context is not None:
+        out.print(Text())
+        out.print(_replayed(found, files, chosen, tokenizer, options))
     # Late: matplotlib takes a moment to load, and a wrong file should be told at once.
     from orchestrator.workload_plot import draw_workload  # noqa: PLC0415 - see above
 
-    notes = [f"lengths: {counted}; content: {looked.content}"]
-    draw_workload(looked.inspection, output, title=f"{name} ({chosen})", notes=notes)
+    notes = [f"lengths: {counted}; content: {found.content}"]
+    draw_workload(found.inspection, output, title=f"{name} ({chosen})", notes=notes)
     out.print(Text(f"picture: {output}"))
     return 0
+
+
+def _replayed(
+    found: Look, files: Sequence[Path], chosen: str, tokenizer: Tokenizer, options: argparse.Namespace
+) -> RenderableType:
+    fit, context = options.fit or DROP, options.max_context
+    try:
+        left = replay(files, chosen, tokenizer, options.block_size, max_context=context, fit=fit)
+    except WorkloadError as error:  # an answer to what was asked, not a fault of the question
+        return Text(f"a sweep in a context of {context:,} tokens replays nothing: {error}")
+    return replay_tables(left, max_context=context, fit=fit, is_text=found.is_text)
 
 
 def _check(files: Sequence[Path]) -> None:
@@ -67,8 +94,9 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--block-size", type=_positive, default=16, help="tokens of a cache block, for text (default 16)"
     )
     parser.add_argument(
-        "--max-context", type=_positive, metavar="N", help="say what does not fit a context of N tokens"
+        "--max-context", type=_positive, metavar="N", help="say what a sweep replays in a context of N"
     )
+    parser.add_argument("--fit", choices=FITS, help="what happens to what is longer (default drop)")
     parser.add_argument(
         "--output", type=Path, metavar="PLOT", help=f"picture to write ({', '.join(_SUFFIXES)})"
     )

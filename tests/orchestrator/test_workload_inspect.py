@@ -7,6 +7,7 @@ import pytest
 from PIL import Image
 
 from orchestrator import cli
+from orchestrator.workload_tables import grouped
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 PNG_BYTES = b"\x89PNG"
@@ -86,12 +87,65 @@ def test_a_workload_without_replies_says_how_to_get_them(tmp_path, capsys):
     assert row(out, "reply tokens of a request").endswith("0")
 
 
-def test_block_size_and_context_count(tmp_path, capsys):
-    file = chat(tmp_path / "talk.jsonl", turns=6)
-    assert inspect(file, "--block-size", "4", "--max-context", "10000") == 0
+def test_the_block_size_is_that_of_the_cache(tmp_path, capsys):
+    assert inspect(chat(tmp_path / "talk.jsonl", turns=6), "--block-size", "4") == 0
+    assert "whole blocks of 4 tokens" in capsys.readouterr().out
+
+
+def test_a_context_that_holds_everything_replays_what_the_files_hold(tmp_path, capsys):
+    assert inspect(chat(tmp_path / "talk.jsonl", turns=6), "--max-context", "10000") == 0
+    looked, replayed = capsys.readouterr().out.split("what a sweep replays in a context of 10,000 tokens")
+    assert "(workload.fit=drop)" in replayed
+    for name in (
+        "conversations",
+        "requests",
+        "ideal prefix-hit rate",
+        "shared first turns",
+        "prompt tokens of",
+    ):
+        assert row(looked, name) == row(replayed, name)
+    assert "dropped" not in replayed
+
+
+def test_what_does_not_fit_is_counted_by_reason(tmp_path, capsys):
+    file = chat(tmp_path / "talk.jsonl", turns=2)
+    with file.open("a") as out:
+        for name, words in (("long", 400), ("longer", 700)):
+            ask = {"role": "user", "content": "word " * words}
+            out.write(
+                json.dumps({"id": name, "messages": [ask, {"role": "assistant", "content": "yes"}]}) + "\n"
+            )
+    assert inspect(file, "--max-context", "200") == 0
     out = capsys.readouterr().out
-    assert "blocks of 4 tokens" in out
-    assert row(out, "over 10,000 tokens").startswith("over 10,000 tokens 0")
+    assert "- 2 conversations dropped: needs " in out
+    assert "tokens; the model's context holds 200" in out
+    assert row(out.split("what a sweep replays")[1], "conversations") == "conversations 3"
+
+
+def test_a_context_too_small_for_all_is_an_answer(tmp_path, capsys):
+    assert inspect(chat(tmp_path / "talk.jsonl"), "--max-context", "5") == 0
+    assert "replays nothing: workload 'chat_jsonl': none of its 3 conversations fits" in " ".join(
+        capsys.readouterr().out.split()
+    )
+
+
+def test_a_workload_without_replies_cannot_be_replayed_yet(tmp_path, capsys):
+    file = tmp_path / "question.jsonl"
+    file.write_text(json.dumps({"question_id": 1, "category": "x", "turns": ["one", "two"]}))
+    assert inspect(file, "--max-context", "4096") == 0
+    assert "replays nothing: " in capsys.readouterr().out
+
+
+def test_reasons_that_differ_in_numbers_are_one():
+    dropped = [
+        ("a", "needs 5000 tokens; the model's context holds 4096"),
+        ("b", "needs 12000 tokens; the model's context holds 4096"),
+        ("c", "too odd"),
+    ]
+    assert grouped(dropped) == [
+        ("needs 5,000 to 12,000 tokens; the model's context holds 4,096", "2 conversations"),
+        ("too odd", "1 conversation"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -108,6 +162,12 @@ def test_block_size_and_context_count(tmp_path, capsys):
         (["talk.jsonl", "--output", "picture.gif"], "a picture ends with .png, .svg, .pdf"),
         (["talk.jsonl", "--output", "nowhere/a.png"], "the folder nowhere does not exist"),
         (["talk.jsonl", "--tokenizer", "nowhere"], "--tokenizer nowhere is no folder"),
+        (["talk.jsonl", "--tokenizer", "."], "--tokenizer . has no tokenizer.json"),
+        (["talk.jsonl", "--fit", "drop"], "add --max-context N"),
+        (
+            ["talk.jsonl", "--fit", "scale", "--max-context", "99"],
+            "this is text; choose drop or truncate_oldest",
+        ),
     ],
 )
 def test_what_the_user_can_fix_is_one_paragraph_and_exit_code_2(tmp_path, capsys, words, message):
