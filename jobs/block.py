@@ -12,10 +12,13 @@ from contextlib import contextmanager
 from engines.base import Engine
 from engines.errors import EngineError
 from engines.registry import engine_named
-from jobs.cell import Bench, Pairing, failed_result, measure_cell
+from jobs.bench import Bench
+from jobs.cache_state import FreshEngineNeededError
+from jobs.cell import failed_result, measure_cell
 from jobs.cores import CoreLease, Cores
 from jobs.fleet import Fleet, visible_devices
 from jobs.gpus import GpuMemory
+from jobs.pairing import Pairing
 from jobs.task import BlockTask, CellReport, CellTask, EngineReport, EngineStopped, Report, RunTask
 
 START_ATTEMPTS = 2
@@ -78,7 +81,10 @@ class _Turn:
             for cell in cells:
                 done += 1
                 try:
-                    yield measure_cell(bench, cell)
+                    yield measure_cell(bench, cell, fresh=done == 1)
+                except FreshEngineNeededError:
+                    done -= 1  # this cell and those after it get an engine that has not seen the workload
+                    break
                 except (
                     EngineError
                 ) as error:  # the engine died or hangs: the cells after this one need a new one

@@ -7,7 +7,8 @@ from jobs.replay.data import ReplayData
 DRAIN = 1 / 3
 """Share of the replay after the steady window from which the cell says so."""
 QUEUE = 0.1
-"""Queued requests as a share of C from which the cell says so: single arrivals always queue for a moment."""
+"""Queued requests as a share of C (open loop: of those in flight) from which the cell says so: single
+arrivals always queue for a moment."""
 SINGLE_CHUNK = 0.1
 """Share of single-chunk answers from which the cell says so."""
 OVERLAP = 2 / 3
@@ -20,15 +21,14 @@ def cell_caveats(data: ReplayData, metrics: Mapping[str, float | None]) -> tuple
     drain = metrics["window/drain_share"] or 0.0
     if metrics["window/seconds"] is None:
         found.append(
-            "no steady window: a user ran out of conversations before every user had finished its first "
-            "one; only the whole work was measured"
+            "no steady window: work ran out before the level was reached; only the whole work was measured"
         )
     elif drain > DRAIN:
         found.append(f"the last {drain:.0%} of the replay ran with fewer users: replay more conversations")
     if metrics["engine/preemptions"]:
         found.append(f"{metrics['engine/preemptions']:.0f} requests were preempted and recomputed")
     waiting = metrics["engine/waiting_peak"] or 0.0
-    if waiting > QUEUE * data.concurrency:
+    if waiting > QUEUE * (data.concurrency or metrics["window/in_flight"] or 1.0):
         found.append(f"up to {waiting:.0f} requests queued in the engine")
     done = len(data.succeeded)
     single = metrics["requests/single_chunk"] or 0.0

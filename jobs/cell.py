@@ -1,82 +1,66 @@
-"""One cell: warm up, empty the cache, replay, read the counters before and after, judge.
+"""One cell: warm up, bring the cache into its state, replay, read the counters before and after, judge.
 
 The same steps in the same order for every arm; what differs within a pair is the engine's drafter.
 """
 
+import json
 import platform
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-from engines.counters import Counters
 from engines.digest import digest, seed_of
-from engines.errors import EngineHungError
+from jobs.bench import Bench, settled_counters
+from jobs.cache_bounds import FirstTurns
+from jobs.cache_control import Prepared, judge_first_turns, prepare_cache
+from jobs.cache_state import RESET, FreshEngineNeededError
+from jobs.caveats import overlap_caveats
 from jobs.cores import Cores
 from jobs.errors import JobError
-from jobs.fleet import Fleet
-from jobs.gates import Delivered, cell_gates, pair_gates
-from jobs.load import LoadLevel
-from jobs.measurement import measure
+from jobs.gates import Delivered, cell_gates
+from jobs.measurement import Measurement, measure
+from jobs.measures.overlap import turns_in
+from jobs.measures.work import steady_window
+from jobs.pairing import Held, Side
 from jobs.replay.arrivals import Schedule, schedule_of, warmup_users
 from jobs.replay.data import ReplayData
-from jobs.replay.job import ReplayJob
-from jobs.replay.launch import run_replay
 from jobs.result import FAILED, INVALID, MEASURED, CellResult, Gate
 from jobs.rows import gauges_parquet, requests_parquet
 from jobs.task import BlockTask, CellReport, CellTask, RunTask
 from jobs.telemetry import Sampler
-from jobs.workload.order import ideal_cached, warmup_prompts
+from jobs.warmup import WarmUp, warm_up
+from jobs.workload.ideal import ideal_cached
 from jobs.workload.tokens import TokenWorkload
 
-SETTLE_SECONDS = 5.0
-"""Longest wait for an engine's counters to stop moving after the last answer."""
 LOG_TAIL_CHARACTERS = 20_000
+ALL_FAILED = "all_requests_failed"
+"""Cause of a cell that got not one answer: a failure of the engine's service, and no figure of zero."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
-    """What a pair's other side is held against."""
-
-    resolved: Mapping[str, Any]
-    """The engine's own resolved configuration."""
-    delivered: Delivered
-    """The work that was asked for and done."""
-
-
-@dataclass(slots=True)
-class Pairing:
-    """The opening baselines of a segment, by (pair key, label of the level)."""
-
-    baselines: dict[tuple[str, str], Side] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bench:
-    """Where a cell is measured: a ready fleet in its block."""
-
-    task: BlockTask
-    run: RunTask
-    fleet: Fleet
-    cores: Cores
-    pairing: Pairing
-    start_seconds: float
-
-
-def measure_cell(bench: Bench, cell: CellTask) -> CellReport:
+def measure_cell(bench: Bench, cell: CellTask, *, fresh: bool) -> CellReport:
     """Measure one cell and return its outcome with its per-request rows.
+
+    Args:
+        bench: Where it is measured.
+        cell: What is measured.
+        fresh: Whether the bench's engine has not seen the workload yet.
 
     Raises:
         EngineError: the engine died or hangs; the caller records the failure and starts another.
+        FreshEngineNeededError: the cell has to be measured on an engine that has not seen the workload.
     """
     started, begun = _now(), time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="specload-cell-"))
     try:
-        measured = _measure(bench, cell, folder)
+        measured = _measure(bench, cell, folder, fresh=fresh)
+    except FreshEngineNeededError:
+        raise
     except JobError as error:
         reason = f"{cell.cell}: {error}"
         result = failed_result(
@@ -86,16 +70,20 @@ def measure_cell(bench: Bench, cell: CellTask) -> CellReport:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     failed_gates = [gate for gate in measured.gates if not gate.passed]
+    cause = failed_gates[0].name if failed_gates else None
+    outcome = INVALID if failed_gates else MEASURED
+    if not measured.answered:
+        outcome, cause = FAILED, ALL_FAILED
     result = CellResult(
         **_identity_fields(bench.task, bench.run, cell, bench.cores),
         replicas=bench.fleet.replicas,
-        outcome=INVALID if failed_gates else MEASURED,
-        cause=failed_gates[0].name if failed_gates else None,
+        outcome=outcome,
+        cause=cause,
         reason="; ".join(gate.message for gate in failed_gates) or None,
         metrics=measured.metrics,
         gates=measured.gates,
         caveats=measured.caveats,
-        identity=_identity(bench, measured.resolved),
+        identity=_identity(bench, measured),
         started=started,
         seconds=time.monotonic() - begun,
         start_seconds=bench.start_seconds if cell is bench.run.cells[0] else None,
@@ -130,134 +118,133 @@ def failed_result(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Measured:
+    answered: bool
+    """Whether any request succeeded."""
     metrics: Mapping[str, float | None]
     gates: tuple[Gate, ...]
     caveats: tuple[str, ...]
     resolved: Mapping[str, Any]
+    warmup: WarmUp
+    cache: Prepared
     files: Mapping[str, bytes]
 
 
-def _measure(bench: Bench, cell: CellTask, folder: Path) -> _Measured:
-    task, fleet = bench.task, bench.fleet
-    level = cell.level
+def _measure(bench: Bench, cell: CellTask, folder: Path, *, fresh: bool) -> _Measured:
+    task, fleet, level = bench.task, bench.fleet, cell.level
     seed = seed_of(task.seed, task.block, level.label)
     schedule = schedule_of(task.workload, level, seed=seed)
-    _warm_up(bench, warmup_users(level, task.workload), seed, folder / "warmup")
-    cold = fleet.reset_cache() if fleet.engine.capabilities.cache_reset else False
-    salt = cell.cell if fleet.engine.capabilities.cache_salt else None
-    job = _job(bench, schedule, level, seed=seed, salt=salt)
+    rounds = count(1)
+
+    def warm(text: TokenWorkload, users: int) -> ReplayData:
+        return bench.play_all(text, users, folder / f"warmup-{next(rounds)}", seed=seed)
+
+    warmup = warm_up(
+        warm,
+        task.workload,
+        users=warmup_users(level, task.workload),
+        per_user=task.warmup_requests,
+        rounds_max=task.warmup_rounds_max,
+        seed=seed,
+    )
+    cache = prepare_cache(bench, cell.cell, schedule, folder, seed=seed, fresh=fresh)
     before = fleet.counters()
     with Sampler(fleet.engine, fleet.servers) as sampler:
-        data = _replay(bench, job, task.workload, folder / "replay")
-    counters = _settled(fleet).since(before)
-    requested = _requested_mal(bench)
+        data = bench.play(task.workload, schedule, level, folder / "replay", seed=seed, salt=cache.state.salt)
+    counters = settled_counters(fleet).since(before)
     measurement = measure(
         data,
         counters=counters,
         capacity_tokens=fleet.capacity_tokens(),
         gauges=sampler.rows,
         devices=task.devices,
-        requested_mal=requested,
+        requested_mal=_requested_mal(bench),
+        ideal_hit_rate=_ideal_hit_rate(bench, cell, schedule),
+        turns={c.id: len(c.turns) for c in (task.workload.conversations[i] for i, _ in schedule.order)},
     )
-    block_size = fleet.block_size()
+    resolved = fleet.resolved()
+    turns = judge_first_turns(bench, data, schedule, cache, counters=counters, resolved=resolved)
     gates = cell_gates(
         data,
         counters=counters,
         metrics=measurement.metrics,
         acceptance=bench.run.config.drafter.acceptance,
-        ideal=ideal_cached(task.workload, schedule.order, block_size) if block_size else None,
-        cold=cold or salt is not None,
+        cache=cache.state,
+        first_turns=turns,
         oversubscribed=bench.cores.oversubscribed,
         emulated=fleet.engine.capabilities.emulated,
     )
-    resolved = fleet.resolved()
-    side = Side(resolved=resolved, delivered=Delivered.of(data))
-    return _Measured(
-        metrics=measurement.metrics,
-        gates=(*gates, *_against_baseline(bench, level, side)),
-        caveats=(*measurement.caveats, *(f"{name}: not available here" for name in sampler.absent)),
+    side = Side(
         resolved=resolved,
-        files={
-            "requests.parquet": requests_parquet(data),
-            "gauges.parquet": gauges_parquet(sampler.rows),
-        },
+        delivered=Delivered.of(data),
+        window_turns=turns_in(data, steady_window(data.summary)),
+    )
+    config = bench.run.config
+    held = bench.pairing.hold(config, level, side, drafter_keys=fleet.engine.drafter_keys(config))
+    return _Measured(
+        answered=bool(data.succeeded),
+        metrics={**measurement.metrics, **_of_the_cell(warmup, turns, held)},
+        gates=(*gates, *held.gates),
+        caveats=_caveats(measurement, warmup, cache, held, sampler),
+        resolved=resolved,
+        warmup=warmup,
+        cache=cache,
+        files=_files(data, measurement, sampler),
     )
 
 
-def _warm_up(bench: Bench, users: int, seed: int, folder: Path) -> None:
-    """Load the engine as the level will, with text that is not in the workload."""
-    requests = bench.task.warmup_requests * users
-    if not requests:
-        return
-    workload = warmup_prompts(bench.task.workload, requests=requests, seed=seed)
-    order = tuple((index, 0) for index in range(len(workload.conversations)))
-    schedule, level = Schedule(order=order, arrivals=None), LoadLevel(concurrency=users)
-    _replay(bench, _job(bench, schedule, level, seed=seed, salt=None), workload, folder)
+def _of_the_cell(warmup: WarmUp, turns: FirstTurns | None, held: Held) -> dict[str, float | None]:
+    """Return the figures that are not of the replay alone."""
+    return {
+        "window/turn_overlap": held.turn_overlap,
+        "cache/first_turn_expected_least": None if turns is None else float(turns.least),
+        "cache/first_turn_expected_most": None if turns is None else float(turns.most),
+        "warmup/rounds": float(warmup.rounds),
+        "warmup/settled": None if warmup.settled is None else float(warmup.settled),
+        "warmup/step_ms": warmup.looks[-1].median_ms if warmup.looks else None,
+    }
 
 
-def _job(bench: Bench, schedule: Schedule, level: LoadLevel, *, seed: int, salt: str | None) -> ReplayJob:
-    fleet = bench.fleet
-    return ReplayJob(
-        urls=tuple(server.url for server in fleet.servers),
-        model=fleet.config.model.name,
-        workload="",
-        order=schedule.order,
-        concurrency=level.concurrency or 0,
-        ramp=level.ramp,
-        arrivals=schedule.arrivals,
-        max_inflight=level.max_inflight,
-        salt=salt,
-        request_options=dict(fleet.engine.capabilities.request_options),
-        seed=seed,
-        cpus=bench.cores.load,
-        stall_seconds=bench.task.stall_seconds,
-        deadline_seconds=bench.task.cell_seconds,
+def _caveats(
+    measurement: Measurement, warmup: WarmUp, cache: Prepared, held: Held, sampler: Sampler
+) -> tuple[str, ...]:
+    state = cache.state
+    unconfirmed = (
+        f"the engine did not confirm that its prefix cache was emptied ({state.reset_tries} tries in "
+        f"{state.seconds:.0f} s); cold by {state.how.replace('_', ' ')}"
+    )
+    return (
+        *measurement.caveats,
+        *warmup.caveats,
+        *((unconfirmed,) if state.reset_tries and state.how != RESET else ()),
+        *overlap_caveats(held.turn_overlap),
+        *(f"{name}: not available here" for name in sampler.absent),
     )
 
 
-def _replay(bench: Bench, job: ReplayJob, workload: TokenWorkload, folder: Path) -> ReplayData:
-    data = run_replay(job, workload, folder, watch=bench.fleet.check)
-    bench.fleet.check()
-    if any(request.error == "stall" for request in data.requests):
-        label = bench.run.config.label
-        message = f"engine {label} sent nothing for {job.stall_seconds:g} s in the middle of an answer"
-        raise EngineHungError(message, bench.fleet.log_tail())
-    return data
+def _files(data: ReplayData, measurement: Measurement, sampler: Sampler) -> dict[str, bytes]:
+    return {
+        "requests.parquet": requests_parquet(data),
+        "gauges.parquet": gauges_parquet(sampler.rows),
+        "slices.json": json.dumps(measurement.slices, indent=1).encode(),
+    }
 
 
-def _settled(fleet: Fleet, *, sleep: Callable[[float], None] = time.sleep) -> Counters:
-    """Return the counters once two readings agree: an engine may count an answer after it has sent it."""
-    deadline = time.monotonic() + SETTLE_SECONDS
-    latest = fleet.counters()
-    while time.monotonic() < deadline:
-        sleep(0.2)
-        previous, latest = latest, fleet.counters()
-        if latest.running == 0 and latest.generation_tokens == previous.generation_tokens:
-            break
-    return latest
+def _ideal_hit_rate(bench: Bench, cell: CellTask, schedule: Schedule) -> float | None:
+    """Return what an infinite cache could reach; every arm sends the same, so a level is computed once."""
+    block_size = bench.fleet.block_size()
+    if block_size is None:
+        return None
+    known = bench.pairing.ideals
+    key = f"{cell.level.label} {block_size}"
+    if key not in known:
+        ideal = ideal_cached(bench.task.workload, schedule.order, block_size)
+        known[key] = ideal.tokens / ideal.prompt_tokens if ideal.prompt_tokens else 0.0
+    return known[key]
 
 
 def _requested_mal(bench: Bench) -> float | None:
     drafter = bench.run.config.drafter
     return drafter.acceptance.mean_length(drafter.k) if drafter.acceptance else None
-
-
-def _against_baseline(bench: Bench, level: LoadLevel, side: Side) -> tuple[Gate, ...]:
-    """Hold a cell against the opening baseline of its segment, or make it that baseline."""
-    config = bench.run.config
-    key = (config.baseline().digest, level.label)
-    opening = bench.pairing.baselines.get(key)
-    if opening is None:
-        if config.drafter.is_none:
-            bench.pairing.baselines[key] = side
-        return ()
-    return pair_gates(
-        resolved=side.resolved,
-        baseline_resolved=opening.resolved,
-        drafter_keys=bench.fleet.engine.drafter_keys(config),
-        delivered=side.delivered,
-        baseline_delivered=opening.delivered,
-    )
 
 
 def _identity_fields(task: BlockTask, run: RunTask, cell: CellTask, cores: Cores | None) -> dict[str, Any]:
@@ -283,7 +270,7 @@ def _identity_fields(task: BlockTask, run: RunTask, cell: CellTask, cores: Cores
     }
 
 
-def _identity(bench: Bench, resolved: Mapping[str, Any]) -> dict[str, Any]:
+def _identity(bench: Bench, measured: _Measured) -> dict[str, Any]:
     config = bench.run.config
     return {
         "pair_key": config.baseline().digest,
@@ -291,13 +278,15 @@ def _identity(bench: Bench, resolved: Mapping[str, Any]) -> dict[str, Any]:
         "engine_version": config.version,
         "model": config.model.name,
         "run": bench.run.run,
-        "resolved_digest": digest(resolved),
+        "resolved_digest": digest(measured.resolved),
         "workload": bench.task.workload_digest,
         "validity": "synthetic" if config.drafter.acceptance else bench.task.workload.validity,
         "seed": bench.task.seed,
         "host": platform.node(),
         "cores": asdict(bench.cores),
         "devices": list(bench.fleet.device_names),
+        "warmup": asdict(measured.warmup),
+        "cache": asdict(measured.cache.state),
     }
 
 

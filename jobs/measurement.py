@@ -50,7 +50,10 @@ def measure(
     """
     window = work.steady_window(data.summary)
     steady = work.work_in(data, window) if window is not None else None
-    parts = {"by_turn": slices.by_turn(data.succeeded), "by_context": slices.by_context(data)}
+    parts = {
+        "by_turn": slices.by_turn(data.succeeded, scheduled=data.open_loop),
+        "by_context": slices.by_context(data),
+    }
     metrics: dict[str, float | None] = {
         **_throughput(data, devices, window, steady),
         **_latency(data),
@@ -88,14 +91,25 @@ def _throughput(
         "fixed_work/seconds": work.seconds(work.makespan(summary)),
         "window/seconds": work.seconds(window) if window is not None else None,
         "window/drain_share": work.drain_share(summary),
-        "window/occupancy": work.in_flight(data, window) / data.concurrency if window is not None else None,
+        **_level(data, window),
     }
+
+
+def _level(data: ReplayData, window: work.Span | None) -> dict[str, float | None]:
+    if window is None:
+        return {"window/in_flight": None, "window/occupancy": None}
+    flying = work.in_flight(data, window)
+    users = data.concurrency
+    occupancy = None if data.open_loop else (flying + work.thinking(data, window)) / users
+    return {"window/in_flight": flying, "window/occupancy": occupancy}
 
 
 def _latency(data: ReplayData) -> dict[str, float | None]:
     done = data.succeeded
     chunks = data.chunks[work.good_chunks(data)]
-    ttft, tpot, e2el = timing.ttft_ms(done), timing.tpot_ms(done), timing.e2el_ms(done)
+    late = data.open_loop
+    ttft, e2el = timing.ttft_ms(done, scheduled=late), timing.e2el_ms(done, scheduled=late)
+    tpot = timing.tpot_ms(done)
     itl, icl = timing.itl_ms(chunks), timing.icl_ms(chunks)
     return {
         "latency/ttft_p50_ms": timing.quantile(ttft, 50),
@@ -109,13 +123,16 @@ def _latency(data: ReplayData) -> dict[str, float | None]:
         "latency/icl_p99_ms": timing.quantile(icl, 99),
         "latency/e2el_p50_ms": timing.quantile(e2el, 50),
         "latency/e2el_p95_ms": timing.quantile(e2el, 95),
-        "latency/decode_share": timing.decode_share(done),
+        "latency/decode_share": timing.decode_share(done, scheduled=late),
     }
 
 
 def _people(data: ReplayData, turns: Mapping[str, int] | None) -> dict[str, float | None]:
     complete = sessions.complete_sessions(data, turns)
-    times, speeds = sessions.session_seconds(complete), sessions.session_speeds_tok_s(complete)
+    times, speeds = (
+        sessions.session_seconds(complete, scheduled=data.open_loop),
+        sessions.session_speeds_tok_s(complete),
+    )
     singles = timing.request_speeds_tok_s(data.succeeded)
     return {
         "user/speed_tok_s": timing.user_speed_tok_s(data.succeeded),
@@ -184,6 +201,7 @@ def _accounting(data: ReplayData, counters: Counters) -> dict[str, float | None]
         "requests/single_chunk": float(timing.single_chunk(data.succeeded)),
         "client/loop_lag_p99_ms": data.summary.loop_lag_p99_ms,
         "client/send_lag_p99_ms": data.summary.send_lag_p99_ms,
+        "client/schedule_lag_p99_ms": timing.quantile(timing.schedule_lag_ms(data.requests), 99),
         "client/cpu_share": data.summary.cpu_share,
         "client/peak_rss_mib": data.summary.peak_rss_mib,
         "client/processes": float(data.summary.processes),

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from engines.spec import EngineConfig
+from jobs.cache_state import CachePlan
 from jobs.load import LoadLevel
 from jobs.result import CellResult
 from jobs.workload.tokens import TokenWorkload
@@ -49,6 +50,11 @@ class BlockTask:
     workload_digest: str
     seed: int
     warmup_requests: int
+    """Requests a user and warm-up round; 0 for no warm-up."""
+    warmup_rounds_max: int = 3
+    """Most warm-up rounds."""
+    cache: CachePlan = field(default_factory=CachePlan)
+    """State of the prefix cache before each replay."""
     ready_seconds: float
     stop_seconds: float
     stall_seconds: float
@@ -85,7 +91,7 @@ class CellReport:
 
     result: CellResult
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """`requests.parquet`, `gauges.parquet`."""
+    """`requests.parquet`, `gauges.parquet`, `slices.json`."""
 
 
 Report = EngineReport | EngineStopped | CellReport

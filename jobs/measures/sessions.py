@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from jobs.measures.timing import NS_PER_S, Floats, user_speed_tok_s
+from jobs.measures.timing import NS_PER_S, Floats, origin, user_speed_tok_s
 from jobs.replay.data import ReplayData
 from jobs.replay.job import RequestRecord
 
@@ -33,10 +33,14 @@ def complete_sessions(
     )
 
 
-def session_seconds(sessions: Sequence[Sequence[RequestRecord]]) -> Floats:
-    """Return the session times: first dispatch to last token, think times between turns included."""
+def session_seconds(sessions: Sequence[Sequence[RequestRecord]], *, scheduled: bool = False) -> Floats:
+    """Return the session times: first origin to last token, think times between turns included.
+
+    The origin of the first request is its dispatch, or in an open loop (`scheduled`) the arrival.
+    """
     spans = [
-        max(request.last or 0 for request in requests) - min(request.dispatched for request in requests)
+        max(request.last or 0 for request in requests)
+        - min(origin(request, scheduled=scheduled) for request in requests)
         for requests in sessions
     ]
     return np.asarray(spans, dtype=np.float64) / NS_PER_S

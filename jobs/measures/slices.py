@@ -22,17 +22,19 @@ CONTEXT_EDGES = (0, 1_000, 4_000, 16_000, 64_000)
 Slice = dict[str, float | None]
 
 
-def by_turn(requests: Sequence[RequestRecord]) -> dict[str, Slice]:
+def by_turn(requests: Sequence[RequestRecord], *, scheduled: bool = False) -> dict[str, Slice]:
     """Return the figures of each slice of turn numbers, of requests that succeeded.
 
     A slice has `requests`, `prompt_tokens` (mean), `ttft_p50_ms`, `ttft_p95_ms`, `speed_tok_s` (user speed)
-    and `cached_share` (cached / prompt tokens).
+    and `cached_share` (cached / prompt tokens). `scheduled` counts latencies from when requests were due.
     """
     last = len(TURN_SLICES) - 1
     parts: list[list[RequestRecord]] = [[] for _ in TURN_SLICES]
     for request in requests:
         parts[min(request.turn, last)].append(request)
-    return {name: _turn_slice(part) for name, part in zip(TURN_SLICES, parts, strict=True)}
+    return {
+        name: _turn_slice(part, scheduled=scheduled) for name, part in zip(TURN_SLICES, parts, strict=True)
+    }
 
 
 def by_context(data: ReplayData) -> dict[str, Slice]:
@@ -56,8 +58,8 @@ def by_context(data: ReplayData) -> dict[str, Slice]:
     return found
 
 
-def _turn_slice(requests: Sequence[RequestRecord]) -> Slice:
-    ttft = timing.ttft_ms(requests)
+def _turn_slice(requests: Sequence[RequestRecord], *, scheduled: bool) -> Slice:
+    ttft = timing.ttft_ms(requests, scheduled=scheduled)
     prompt = sum(request.prompt_tokens or 0 for request in requests)
     cached = cached_tokens(requests)
     return {

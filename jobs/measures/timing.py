@@ -25,14 +25,29 @@ def quantile(values: Floats, percent: float) -> float | None:
     return float(np.percentile(values, percent, method="linear")) if len(values) else None
 
 
-def ttft_ms(requests: Sequence[RequestRecord]) -> Floats:
-    """Return the times to first token: first chunk that carries a token - dispatch."""
-    return _floats([r.first - r.dispatched for r in requests if r.first is not None]) / NS_PER_MS
+def origin(request: RequestRecord, *, scheduled: bool) -> int:
+    """Return when a request's latency begins: its dispatch, or in an open loop when it was due.
+
+    Counted from dispatch, an open loop would hide that the client or the cap held a request back.
+    """
+    return request.scheduled if scheduled else request.dispatched
 
 
-def e2el_ms(requests: Sequence[RequestRecord]) -> Floats:
-    """Return the end-to-end latencies: last chunk that carries a token - dispatch."""
-    return _floats([r.last - r.dispatched for r in requests if r.last is not None]) / NS_PER_MS
+def ttft_ms(requests: Sequence[RequestRecord], *, scheduled: bool = False) -> Floats:
+    """Return the times to first token: first chunk that carries a token - origin."""
+    spans = [r.first - origin(r, scheduled=scheduled) for r in requests if r.first is not None]
+    return _floats(spans) / NS_PER_MS
+
+
+def e2el_ms(requests: Sequence[RequestRecord], *, scheduled: bool = False) -> Floats:
+    """Return the end-to-end latencies: last chunk that carries a token - origin."""
+    spans = [r.last - origin(r, scheduled=scheduled) for r in requests if r.last is not None]
+    return _floats(spans) / NS_PER_MS
+
+
+def schedule_lag_ms(requests: Sequence[RequestRecord]) -> Floats:
+    """Return how long after they were due requests were sent."""
+    return _floats([max(0, r.dispatched - r.scheduled) for r in requests]) / NS_PER_MS
 
 
 def tpot_ms(requests: Sequence[RequestRecord]) -> Floats:
@@ -57,10 +72,10 @@ def request_speeds_tok_s(requests: Sequence[RequestRecord]) -> Floats:
     return _floats([tokens / span for span, tokens in spans if span]) * NS_PER_S
 
 
-def decode_share(requests: Sequence[RequestRecord]) -> float | None:
+def decode_share(requests: Sequence[RequestRecord], *, scheduled: bool = False) -> float | None:
     """Return f = sum(last - first) / sum(E2EL), the share of request time that decoding takes."""
     decode = sum(r.last - r.first for r in requests if r.first is not None and r.last is not None)
-    whole = sum(r.last - r.dispatched for r in requests if r.last is not None)
+    whole = sum(r.last - origin(r, scheduled=scheduled) for r in requests if r.last is not None)
     return decode / whole if whole else None
 
 

@@ -101,9 +101,28 @@ def in_flight(data: ReplayData, span: Span) -> float:
 
     By Little's law this is throughput times residence time; in a closed loop without think time it is C.
     """
+    return _held([(r.dispatched, r.ended) for r in data.requests], span)
+
+
+def thinking(data: ReplayData, span: Span) -> float:
+    """Return the mean number of users between an answer and the next turn of their conversation.
+
+    They think from the end of the answer to the time the next request is due; what it leaves later than that
+    is the client's lateness, and no thinking.
+    """
+    ended: dict[tuple[str, int], int] = {}
+    thoughts: list[Span] = []
+    for request in data.requests:
+        key = (request.conversation, request.epoch)
+        if key in ended:
+            thoughts.append((ended[key], request.scheduled))
+        ended[key] = request.ended
+    return _held(thoughts, span)
+
+
+def _held(spans: Sequence[Span], span: Span) -> float:
     start, end = span
-    held = sum(max(0, min(r.ended, end) - max(r.dispatched, start)) for r in data.requests)
-    return held / (end - start)
+    return sum(max(0, min(last, end) - max(first, start)) for first, last in spans) / (end - start)
 
 
 def drain_share(summary: ReplaySummary) -> float | None:

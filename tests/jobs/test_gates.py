@@ -6,15 +6,17 @@ import pytest
 
 from engines.counters import Counters
 from engines.spec import Acceptance
+from jobs.cache_bounds import FirstTurns
+from jobs.cache_state import CacheState, Proof
 from jobs.gates import Delivered, acceptance_tolerance, cell_gates, pair_gates
 from jobs.measurement import measure
 from jobs.replay.data import ReplayData
 from jobs.result import Gate
-from jobs.workload.ideal import IdealCache
 
 Replay = Callable[..., ReplayData]
 MakeCounters = Callable[..., Counters]
-IDEAL = IdealCache(tokens=10_000, first_turn_tokens=640, prompt_tokens=20_000)
+COLD = CacheState(state="cold", how="reset", salt="cell", reset_tries=1)
+TURNS = FirstTurns(requests=20, cached=600, least=600, most=640, above=0, below=0, worst="", loose="")
 
 
 @pytest.fixture
@@ -32,7 +34,13 @@ def judge(make_replay: Replay, make_counters: MakeCounters) -> Callable[..., dic
         found = measure(
             data, counters=counters, capacity_tokens=None, gauges=[], devices=1, requested_mal=requested
         ).metrics
-        options = {"ideal": IDEAL, "cold": True, "oversubscribed": False, "emulated": False, **changes}
+        options = {
+            "cache": COLD,
+            "first_turns": TURNS,
+            "oversubscribed": False,
+            "emulated": False,
+            **changes,
+        }
         gates = cell_gates(
             data, counters=counters, metrics={**found, **(metrics or {})}, acceptance=acceptance, **options
         )
@@ -86,8 +94,8 @@ def test_loop_lag_is_held_against_five_ms_or_a_quarter_step(
 
 
 def test_a_busy_client_fails_unless_it_had_to_share(judge: Judge) -> None:
-    busy = {"client/cpu_share": 0.9, "client/loop_lag_p99_ms": 50.0}
-    assert failed(judge(metrics=busy)) == ["loop_lag", "client_cpu"]
+    busy = {"client/cpu_share": 0.9, "client/loop_lag_p99_ms": 50.0, "client/send_lag_p99_ms": 50.0}
+    assert failed(judge(metrics=busy)) == ["loop_lag", "send_lag", "client_cpu"]
     shared = judge(metrics=busy, oversubscribed=True)
     assert failed(shared) == []
     assert "not judged" in shared["client_cpu"].message
@@ -95,14 +103,30 @@ def test_a_busy_client_fails_unless_it_had_to_share(judge: Judge) -> None:
 
 @pytest.mark.parametrize(
     ("change", "gate"),
-    [({"generation_tokens": 201}, "output_identity"), ({"prompt_tokens": 1999}, "prompt_identity")],
+    [
+        ({"generation_tokens": 201}, "output_identity"),
+        ({"prompt_tokens": 1999}, "prompt_identity"),
+        ({"computed_prompt_tokens": 1401}, "computed_identity"),
+    ],
 )
 def test_one_token_of_difference_breaks_the_identity(
     judge: Judge, make_counters: MakeCounters, change: dict[str, int], gate: str
 ) -> None:
     gates = judge(counters=make_counters(**change))
-    assert failed(gates) == [gate]
-    assert str(next(iter(change.values()))) in gates[gate].message
+    assert gate in failed(gates)
+    assert set(failed(gates)) <= {gate, "computed_identity"}
+    assert abs(gates[gate].value or 0) == 1
+
+
+def test_computed_tokens_are_uncached_prompt_and_output_on_both_sides(
+    judge: Judge, make_replay: Replay
+) -> None:
+    gates = judge()
+    assert "counted 1600 computed" in gates["computed_identity"].message  # 20 x (100 - 30 + 10)
+    assert "the engine 1600" in gates["computed_identity"].message
+    unknown = judge(make_replay(cached_tokens=None))["computed_identity"]
+    assert unknown.passed
+    assert "not checked" in unknown.message
 
 
 def test_a_prompt_of_another_length_than_sent(judge: Judge, make_replay: Replay) -> None:
@@ -111,21 +135,62 @@ def test_a_prompt_of_another_length_than_sent(judge: Judge, make_replay: Replay)
     assert "100 tokens instead of 101" in gates["prompt_lengths"].message
 
 
-def test_a_warm_cache(judge: Judge) -> None:
-    gates = judge(ideal=replace(IDEAL, first_turn_tokens=599))
+def test_a_warm_cache_names_the_amounts(judge: Judge) -> None:
+    worst = "c3 (epoch 0) had 96 tokens, expected 0 to 32"
+    gates = judge(first_turns=replace(TURNS, most=599, above=1, worst=worst))
     assert failed(gates) == ["cold_cache"]
-    assert "600 tokens from the prefix cache" in gates["cold_cache"].message
-    assert "at most 599" in gates["cold_cache"].message
-    assert failed(judge(ideal=replace(IDEAL, first_turn_tokens=600))) == []
+    assert "20 first turns met 600 tokens in it" in gates["cold_cache"].message
+    assert "1 met more than they could" in gates["cold_cache"].message
+    assert worst in gates["cold_cache"].message
+    assert (gates["cold_cache"].value, gates["cold_cache"].limit) == (600.0, 599.0)
 
 
-def test_a_cache_that_nobody_emptied(judge: Judge) -> None:
-    assert failed(judge(cold=False)) == ["cold_cache"]
+def test_a_cache_that_keeps_nothing_fails_as_well(judge: Judge) -> None:
+    gates = judge(first_turns=replace(TURNS, least=640, below=2, worst="c1 had 0 tokens, expected 32"))
+    assert failed(gates) == ["cold_cache"]
+    assert "2 less than they had to" in gates["cold_cache"].message
 
 
-def test_cold_without_reports_passes_and_says_what_was_not_checked(judge: Judge, make_replay: Replay) -> None:
-    assert "cached tokens in usage" in judge(make_replay(cached_tokens=None))["cold_cache"].message
-    assert "the KV block size" in judge(ideal=None)["cold_cache"].message
+def test_a_lower_bound_that_does_not_hold_says_why(judge: Judge) -> None:
+    gates = judge(first_turns=replace(TURNS, least=0, loose="requests were preempted"))
+    assert failed(gates) == []
+    assert "0 to 640 were expected (no least: requests were preempted)" in gates["cold_cache"].message
+
+
+@pytest.mark.parametrize(
+    ("how", "words"), [("reset", "emptied"), ("salt", "salt nobody used"), ("fresh_engine", "was fresh")]
+)
+def test_the_gate_says_how_it_became_cold(judge: Judge, how: str, words: str) -> None:
+    assert words in judge(cache=replace(COLD, how=how))["cold_cache"].message
+
+
+def test_cold_without_reports_passes_and_says_what_was_not_checked(judge: Judge) -> None:
+    told = judge(first_turns=replace(TURNS, cached=None))["cold_cache"].message
+    assert "cached tokens in usage" in told
+    assert "the KV block size" in judge(first_turns=None)["cold_cache"].message
+
+
+PROOF = Proof(requests=16, expected=512, cached=512, short=0)
+PRIMED = replace(COLD, state="primed", primed_prompts=20, primed_tokens=700, proof=PROOF)
+
+
+def test_a_primed_cache_has_to_be_proven_warm(judge: Judge) -> None:
+    gates = judge(cache=PRIMED)
+    assert failed(gates) == []
+    assert "primed with 700 tokens in 20 prompts" in gates["primed_cache"].message
+    assert "16 of them met 512 tokens of 512 expected" in gates["primed_cache"].message
+    short = judge(cache=replace(PRIMED, proof=replace(PROOF, cached=480, short=1)))
+    assert failed(short) == ["primed_cache"]
+    assert "met 480 tokens of 512 expected, 1 of them too few" in short["primed_cache"].message
+    for proof in (None, replace(PROOF, cached=None)):
+        unproven = judge(cache=replace(PRIMED, proof=proof))
+        assert failed(unproven) == ["primed_cache"]
+        assert "cannot be proven warm" in unproven["primed_cache"].message
+
+
+def test_a_primed_cache_is_judged_by_first_turns_as_well(judge: Judge) -> None:
+    turns = replace(TURNS, least=640, below=1, worst="c1 had 0 tokens, expected 32")
+    assert failed(judge(cache=PRIMED, first_turns=turns)) == ["primed_cache"]
 
 
 def counters_with(make_counters: MakeCounters, drafts: int, mal: float) -> Counters:
@@ -224,3 +289,42 @@ def test_an_emulator_that_falls_behind_what_it_emulates_fails_the_cell(
     assert failed(judge(data, kept_up, emulated=True)) == []
     assert failed(judge(data, late, emulated=True)) == ["emulator_pace"]
     assert "emulator_pace" not in judge(data, late)
+
+
+def test_thinking_users_count_as_occupied(judge: Judge, make_replay: Replay) -> None:
+    # One conversation a user, its turns 40 ms apart: 39 ms of thinking and 1 ms of lateness in 101 ms.
+    data = make_replay(pause=40_000_000)
+    turns = []
+    for request in data.requests:
+        number = sum(other.user == request.user for other in turns)
+        due = request.dispatched - (1_000_000 if number else 0)
+        where = {"conversation": f"c{request.user}", "turn": number, "scheduled": due}
+        turns.append(replace(request, **where))
+    gates = judge(replace(data, requests=tuple(turns)))
+    assert gates["occupancy"].passed
+    assert gates["occupancy"].value == pytest.approx(100 / 101)
+
+
+def open_loop(data: ReplayData, *, late_ms: int = 0, cap_waits: int = 0) -> ReplayData:
+    requests = tuple(replace(r, scheduled=r.dispatched - late_ms * 1_000_000) for r in data.requests)
+    summary = replace(data.summary, cap_waits=cap_waits)
+    return replace(data, requests=requests, summary=summary, concurrency=0)
+
+
+def test_an_open_loop_is_judged_by_its_schedule_and_its_cap(judge: Judge, make_replay: Replay) -> None:
+    data = make_replay()
+    gates = judge(open_loop(data))
+    assert failed(gates) == []
+    assert "occupancy" not in gates
+    assert failed(judge(open_loop(data, late_ms=6))) == ["schedule_lag"]
+    held_back = judge(open_loop(data, cap_waits=3))
+    assert failed(held_back) == ["in_flight_cap"]
+    assert "3 requests had to wait" in held_back["in_flight_cap"].message
+    assert "schedule_lag" not in judge(data)
+
+
+def test_an_open_loop_without_a_window_fails(judge: Judge, make_replay: Replay) -> None:
+    data = open_loop(make_replay())
+    gates = judge(replace(data, summary=replace(data.summary, window_start=None)))
+    assert failed(gates) == ["open_window"]
+    assert "load.duration" in gates["open_window"].message

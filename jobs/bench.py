@@ -1,0 +1,108 @@
+"""Where cells are measured: a ready fleet in its block, and how a replay is played on it."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from engines.counters import Counters
+from engines.errors import EngineHungError
+from jobs.cores import Cores
+from jobs.fleet import Fleet
+from jobs.load import LoadLevel
+from jobs.pairing import Pairing
+from jobs.replay.arrivals import Schedule
+from jobs.replay.data import ReplayData
+from jobs.replay.job import ReplayJob
+from jobs.replay.launch import run_replay
+from jobs.replay.shards import shards_for
+from jobs.task import BlockTask, RunTask
+from jobs.workload.tokens import TokenWorkload
+
+SETTLE_SECONDS = 5.0
+"""Longest wait for an engine's counters to stop moving after the last answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """Where a cell is measured: a ready fleet in its block."""
+
+    task: BlockTask
+    run: RunTask
+    fleet: Fleet
+    cores: Cores
+    pairing: Pairing
+    start_seconds: float
+    """Seconds the fleet took to become ready."""
+
+    def play(
+        self,
+        workload: TokenWorkload,
+        schedule: Schedule,
+        level: LoadLevel,
+        folder: Path,
+        *,
+        seed: int,
+        salt: str | None,
+        replica: int | None = None,
+    ) -> ReplayData:
+        """Replay `schedule` of `workload` on all replicas, or on one.
+
+        Raises:
+            EngineError: the engine died or hangs.
+            ReplayError: the load process failed.
+        """
+        servers = self.fleet.servers if replica is None else (self.fleet.servers[replica],)
+        job = ReplayJob(
+            urls=tuple(server.url for server in servers),
+            model=self.fleet.config.model.name,
+            workload="",
+            order=schedule.order,
+            concurrency=level.concurrency or 0,
+            ramp=level.ramp,
+            arrivals=schedule.arrivals,
+            max_inflight=level.max_inflight,
+            salt=salt,
+            request_options=dict(self.fleet.engine.capabilities.request_options),
+            seed=seed,
+            cpus=self.cores.load,
+            shards=shards_for(level.concurrency or level.max_inflight, len(self.cores.load)),
+            stall_seconds=self.task.stall_seconds,
+            deadline_seconds=self.task.cell_seconds,
+        )
+        data = run_replay(job, workload, folder, watch=self.fleet.check)
+        self.fleet.check()
+        if any(request.error == "stall" for request in data.requests):
+            label = self.run.config.label
+            message = f"engine {label} sent nothing for {job.stall_seconds:g} s in the middle of an answer"
+            raise EngineHungError(message, self.fleet.log_tail())
+        return data
+
+    def play_all(
+        self,
+        workload: TokenWorkload,
+        users: int,
+        folder: Path,
+        *,
+        seed: int,
+        salt: str | None = None,
+        order: tuple[tuple[int, int], ...] | None = None,
+        replica: int | None = None,
+    ) -> ReplayData:
+        """Replay every conversation once (or `order`) with so many users; the same errors as `play`."""
+        whole = tuple((index, 0) for index in range(len(workload.conversations)))
+        schedule = Schedule(order=whole if order is None else order, arrivals=None)
+        level = LoadLevel(concurrency=users)
+        return self.play(workload, schedule, level, folder, seed=seed, salt=salt, replica=replica)
+
+
+def settled_counters(fleet: Fleet, *, sleep: Callable[[float], None] = time.sleep) -> Counters:
+    """Return the counters once two readings agree: an engine may count an answer after it has sent it."""
+    deadline = time.monotonic() + SETTLE_SECONDS
+    latest = fleet.counters()
+    while time.monotonic() < deadline:
+        sleep(0.2)
+        previous, latest = latest, fleet.counters()
+        if latest.running == 0 and latest.generation_tokens == previous.generation_tokens:
+            break
+    return latest

@@ -1,0 +1,133 @@
+"""Bringing a fleet's prefix cache into the stated state, and what is known of it for the judgement."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from engines.counters import Counters
+from jobs.bench import Bench
+from jobs.cache_bounds import CacheModel, FirstTurns, first_turns
+from jobs.cache_state import AT_MOST, PRIMED, CacheState, make_cold
+from jobs.priming import Prompts, check_primable, priming_workload, prompts_to_prime, proof_of
+from jobs.replay.arrivals import Schedule
+from jobs.replay.data import ReplayData
+
+PRIMING_USERS = 8
+"""Requests in flight while the cache is primed."""
+KEEPS_WHOLE_PREFIX = frozenset({"none", "ngram", "suffix", "free"})
+"""Drafters that need no hidden states: with the others an engine computes the last block of a hit again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """The state that was reached, and what it was primed with."""
+
+    state: CacheState
+    primed: Prompts
+
+
+def prepare_cache(
+    bench: Bench, cell: str, schedule: Schedule, folder: Path, *, seed: int, fresh: bool
+) -> Prepared:
+    """Make the cache cold, and prime it where that is asked for.
+
+    Args:
+        bench: Where the cell is measured.
+        cell: Id of the cell: its requests' salt.
+        schedule: What will be played.
+        folder: For the priming replays.
+        seed: Seed of the cell.
+        fresh: Whether this engine has not seen the workload yet.
+
+    Raises:
+        FreshEngineNeededError: this engine's cache cannot be made cold.
+        WorkloadError: there is nothing to prime.
+        EngineError: the engine died or hangs.
+    """
+    plan, fleet = bench.task.cache, bench.fleet
+    able = fleet.engine.capabilities
+    state = make_cold(
+        plan,
+        reset=fleet.reset_cache if able.cache_reset else None,
+        salt=cell if able.cache_salt else None,
+        fresh=fresh,
+    )
+    if plan.state != PRIMED:
+        return Prepared(state=state, primed={})
+    prompts = prompts_to_prime(plan, bench.task.workload, schedule.order, salted=state.salt is not None)
+    block_size = fleet.block_size()
+    check_primable(prompts, block_size or 1)
+    for proofs in (False, True):
+        workload, order = priming_workload(bench.task.workload, prompts, proofs=proofs)
+        answers = [
+            bench.play_all(
+                workload,
+                PRIMING_USERS,
+                folder / f"{'proof' if proofs else 'prime'}-{replica}",
+                seed=seed,
+                salt=state.salt,
+                order=order,
+                replica=replica,
+            )
+            for replica in range(fleet.replicas)
+        ]
+    asked = [request for data in answers for request in data.requests]
+    primed = [prompt for listed in prompts.values() for prompt in listed]
+    proof = None if block_size is None else proof_of(asked, _model(bench, block_size, state))
+    state = replace(
+        state,
+        state=PRIMED,
+        primed_prompts=len(primed),
+        primed_tokens=sum(map(len, primed)),
+        proof=proof,
+    )
+    return Prepared(state=state, primed=prompts)
+
+
+def judge_first_turns(
+    bench: Bench,
+    data: ReplayData,
+    schedule: Schedule,
+    prepared: Prepared,
+    *,
+    counters: Counters,
+    resolved: Mapping[str, Any],
+) -> FirstTurns | None:
+    """Return the first turns against what they could and had to meet; None without a known block size."""
+    block_size = bench.fleet.block_size()
+    if block_size is None:
+        return None
+    model = _model(bench, block_size, prepared.state)
+    forgets = _forgets(bench, counters, resolved)
+    return first_turns(
+        data.requests,
+        bench.task.workload,
+        schedule.order,
+        replace(model, forgets=forgets),
+        prepared.primed,
+    )
+
+
+def _model(bench: Bench, block_size: int, state: CacheState) -> CacheModel:
+    return CacheModel(
+        block_size=block_size,
+        replicas=bench.fleet.replicas,
+        capacity_tokens=bench.fleet.capacity_tokens(),
+        salted=state.salt is not None,
+        dropped_blocks=0 if bench.run.config.drafter.method in KEEPS_WHOLE_PREFIX else 1,
+    )
+
+
+def _forgets(bench: Bench, counters: Counters, resolved: Mapping[str, Any]) -> str:
+    """Say why a block may be missing though it was computed; empty where no reason is known."""
+    if bench.task.cache.expect == AT_MOST:
+        return "cache.expect is at_most"
+    if bench.run.config.layout.dp > 1:
+        return "each data-parallel rank has a cache of its own"
+    switches = (value for key, value in resolved.items() if key.endswith("enable_prefix_caching"))
+    if any(value is False for value in switches):
+        return "the engine's prefix cache is off"
+    if counters.preemptions:
+        return "requests were preempted"
+    return ""

@@ -1,0 +1,45 @@
+"""Gates on accounting: client and engine counted the same tokens."""
+
+from collections.abc import Mapping
+
+from jobs.replay.data import ReplayData
+from jobs.result import Gate
+
+
+def identity_gates(data: ReplayData, metrics: Mapping[str, float | None]) -> tuple[Gate, ...]:
+    """Return the identities of output, prompt and computed tokens, and of prompt lengths."""
+    return (
+        _identity("output", "output", metrics),
+        _identity("prompt", "prompt", metrics),
+        _computed(metrics),
+        _prompt_lengths(data),
+    )
+
+
+def _identity(name: str, kind: str, metrics: Mapping[str, float | None]) -> Gate:
+    mine, theirs = metrics[f"tokens/client_{name}"] or 0.0, metrics[f"tokens/engine_{name}"] or 0.0
+    message = f"the client counted {mine:.0f} {kind} tokens, the engine {theirs:.0f}"
+    return Gate(
+        name=f"{name}_identity", passed=mine == theirs, message=message, value=mine - theirs, limit=0.0
+    )
+
+
+def _computed(metrics: Mapping[str, float | None]) -> Gate:
+    """Hold uncached prompt + output tokens against the engine's locally computed prompt + generated."""
+    if metrics["tokens/client_computed"] is None:
+        message = "not checked: usage has no cached tokens, so the client knows no computed tokens"
+        return Gate(name="computed_identity", passed=True, message=message)
+    return _identity("computed", "computed (uncached prompt + output)", metrics)
+
+
+def _prompt_lengths(data: ReplayData) -> Gate:
+    known = [request for request in data.requests if request.prompt_tokens is not None]
+    wrong = [request for request in known if request.prompt_tokens != request.expected_prompt_tokens]
+    message = f"{len(wrong)} of {len(known)} prompts had another length in the engine than was sent"
+    if wrong:
+        first = wrong[0]
+        message += (
+            f"; the first: {first.conversation} turn {first.turn} with {first.prompt_tokens} tokens instead "
+            f"of {first.expected_prompt_tokens}"
+        )
+    return Gate(name="prompt_lengths", passed=not wrong, message=message, value=float(len(wrong)), limit=0.0)
