@@ -31,16 +31,23 @@ def main() -> None:
     if job.cpus:
         cores = job.cpus if job.shards == 1 else (job.cpus[shard % len(job.cpus)],)
         os.sched_setaffinity(0, cores)
-    workload = read(job.workload)
     folder = shard_folder(directory, shard)
+    try:
+        summary = _replay(job, folder, queue, shard)
+    except ValueError as error:
+        sys.exit(str(error))  # what a user can fix, in its own words
+    (folder / SUMMARY_FILE).write_bytes(msgspec.json.encode(summary))
+
+
+def _replay(job: ReplayJob, folder: Path, queue: SharedOrder, shard: int) -> ReplaySummary:
+    workload = read(job.workload)
     with ReplayLog(folder) as log:
         # Nothing of the workload is garbage, and a collection in the middle of a replay would be lag of ours.
         gc.collect()
         gc.freeze()
         gc.disable()
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            summary = runner.run(_play(job, workload, log, queue, shard))
-    (folder / SUMMARY_FILE).write_bytes(msgspec.json.encode(summary))
+            return runner.run(_play(job, workload, log, queue, shard))
 
 
 async def _play(

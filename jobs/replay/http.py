@@ -11,6 +11,8 @@ import httptools
 
 from jobs.replay.answer import Answer
 
+_POLL_SECONDS = 0.001
+
 
 class Connection:
     """One user's way to one replica: a TCP connection, and the next one when the server closed it."""
@@ -43,7 +45,10 @@ class Connection:
         """
         if self._link is None or not self._link.usable:
             loop = asyncio.get_running_loop()
-            _, self._link = await loop.create_connection(_Link, self._host, self._port, ssl=self._tls)
+            _, link = await loop.create_connection(_Link, self._host, self._port)
+            if self._tls is not None:
+                await link.secure(self._tls, self._host)
+            self._link = link
 
     def send(self, body: bytes, answer: Answer) -> None:
         """Post `body` on the open connection; the response goes to `answer`."""
@@ -63,6 +68,7 @@ class _Link(asyncio.Protocol):
     def __init__(self) -> None:
         self.answer: Answer | None = None
         self._transport: asyncio.Transport | None = None
+        self._wire: asyncio.Transport | None = None
         self._parser: httptools.HttpResponseParser | None = None
         self._content_type = ""
         self._until_close = True
@@ -73,6 +79,16 @@ class _Link(asyncio.Protocol):
         """Whether another request can be sent."""
         return self._transport is not None and not self._transport.is_closing()
 
+    async def secure(self, context: ssl.SSLContext, host: str) -> None:
+        """Speak TLS from now on.
+
+        Raises:
+            OSError: the handshake failed, or the certificate is not to be trusted.
+        """
+        assert self._wire is not None
+        loop = asyncio.get_running_loop()
+        self._transport = await loop.start_tls(self._wire, self, context, server_hostname=host)
+
     def send(self, request: bytes, answer: Answer) -> None:
         """Write a request and give what comes back to `answer`."""
         assert self._transport is not None
@@ -80,8 +96,9 @@ class _Link(asyncio.Protocol):
         self.answer = answer
         self._parser = httptools.HttpResponseParser(self)
         self._transport.write(request)
-        if self._transport.get_write_buffer_size() == 0:
-            self._stamp_dispatch()
+        self._stamp_dispatch()
+        if self._transport is not self._wire and not answer.sent:
+            self._poll_dispatch(answer)
 
     def abort(self) -> None:
         """Close at once."""
@@ -93,7 +110,7 @@ class _Link(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
-        self._transport = cast("asyncio.Transport", transport)
+        self._transport = self._wire = cast("asyncio.Transport", transport)
         # No buffer of ours: a write goes to the socket at once; `resume_writing` says when the rest has gone.
         self._transport.set_write_buffer_limits(high=0)
 
@@ -165,8 +182,16 @@ class _Link(asyncio.Protocol):
             answer.complete(self._now)
 
     def _stamp_dispatch(self) -> None:
-        if self.answer is not None:
-            self.answer.left(time.monotonic_ns())
+        """Note that the request has left, if the wire has taken all of it."""
+        answer, wire = self.answer, self._wire
+        if answer is not None and not answer.sent and wire is not None and not wire.get_write_buffer_size():
+            answer.left(time.monotonic_ns())
+
+    def _poll_dispatch(self, answer: Answer) -> None:
+        """Look again and again: a TLS transport does not say when the wire below it has taken everything."""
+        if self.answer is answer and not answer.sent:
+            self._stamp_dispatch()
+            asyncio.get_running_loop().call_later(_POLL_SECONDS, self._poll_dispatch, answer)
 
 
 @lru_cache(maxsize=1)

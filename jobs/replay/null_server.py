@@ -1,9 +1,9 @@
 """A server that does nothing but stream: what the load process is measured against.
 
 Run as `python -m jobs.replay.null_server INTERVAL FIRST TOKENS TRUTH`. It answers each completion request
-with a chunk of TOKENS tokens every INTERVAL seconds, the first one FIRST seconds after the request arrived, in
-the form in which vLLM streams (continuous usage, HTTP chunked encoding). It has no model: text and timing are
-made up.
+with a chunk of TOKENS tokens every INTERVAL seconds, the first one FIRST seconds after the request arrived,
+in the form in which vLLM streams (continuous usage, HTTP chunked encoding). It has no model: text and timing
+are made up.
 
 It prints its port. When its standard input closes it writes what really happened to the file TRUTH (`-` for
 none) and ends. The truth is an array of 64-bit integers, for each request: the prompt's first token id, when

@@ -1,11 +1,13 @@
 """A real HTTP server process with scripted answers: what the load process is tested against.
 
-Run as `python scripted_server.py PORTFILE`. The model name of a request chooses the script, so one server
-shows every behaviour. Prompts are token ids; `usage` is exact.
+Run as `python scripted_server.py PORTFILE [CERTIFICATE]`; with a PEM file of key and certificate it speaks
+TLS. The model name of a request chooses the script, so one server shows every behaviour. Prompts are token
+ids; `usage` is exact.
 """
 
 import asyncio
 import json
+import ssl
 import sys
 from pathlib import Path
 from typing import Any
@@ -83,6 +85,24 @@ class Script:
         await self.tokens(body, body["max_tokens"])
         self.usage(body, body["max_tokens"])
         self.finish()
+
+    async def answer_half_way(self, body: dict[str, Any]) -> None:
+        """A clean end in the middle: no finish reason, no final usage, no [DONE]."""
+        self.stream_head()
+        await self.tokens(body, 3)
+        self.finish()
+
+    async def answer_http_429(self, body: dict[str, Any]) -> None:
+        self.plain("429 Too Many Requests", b'{"error": {"message": "slow down"}}')
+
+    async def answer_role_first(self, body: dict[str, Any]) -> None:
+        self.stream_head()
+        delta = {"role": "assistant", "content": ""}
+        self.event({"choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
+        await self.writer.drain()
+        await asyncio.sleep(0.2)
+        await self.tokens(body, body["max_tokens"])
+        self.end(body, body["max_tokens"])
 
     async def answer_stall(self, body: dict[str, Any]) -> None:
         self.stream_head()
@@ -175,7 +195,11 @@ async def main() -> None:
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await Script(reader, writer).serve()
 
-    server = await asyncio.start_server(handle, "127.0.0.1", 0, limit=2**24)
+    tls = None
+    if len(sys.argv) > 2:
+        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        tls.load_cert_chain(sys.argv[2])
+    server = await asyncio.start_server(handle, "127.0.0.1", 0, limit=2**24, ssl=tls)
     target = Path(sys.argv[1])
     part = target.with_suffix(".part")
     part.write_text(str(server.sockets[0].getsockname()[1]))

@@ -101,6 +101,8 @@ def test_final_usage_alone_is_enough(play: Play) -> None:
         ("cut_before", "cut", "before the first token"),
         ("cut_after", "cut", "after the first token"),
         ("no_done", "cut", "[DONE]"),
+        ("half_way", "cut", "finish_reason and [DONE]"),
+        ("http_429", "http_429", "slow down"),
         ("bad_json", "bad_json", "NaN"),
     ],
 )
@@ -109,6 +111,14 @@ def test_failures_are_recorded_with_their_cause(play: Play, script: str, error: 
     assert data.summary.errors == data.summary.requests == 16
     assert {request.error for request in data.requests} == {error}
     assert all(detail in request.error_detail for request in data.requests)
+
+
+def test_ttft_counts_from_the_token_not_from_the_role(play: Play) -> None:
+    data = play("role_first")
+    assert data.summary.errors == 0
+    for request in data.requests:
+        assert request.first is not None
+        assert request.first - request.dispatched >= 195_000_000  # the role chunk came at once
 
 
 def test_a_failed_request_does_not_end_its_conversation(play: Play) -> None:
@@ -167,9 +177,9 @@ def test_a_load_process_that_fails_says_why(
     make_workload: Callable[..., TokenWorkload], tmp_path: Path
 ) -> None:
     job = ReplayJob(
-        urls=("https://127.0.0.1:1",), model="m", workload="", order=((0, 0),), concurrency=1, salt=None
+        urls=("ftp://127.0.0.1:1",), model="m", workload="", order=((0, 0),), concurrency=1, salt=None
     )
-    with pytest.raises(ReplayError, match=r"(?s)ended with 1.*plain http://HOST:PORT"):
+    with pytest.raises(ReplayError, match=r"ended with 1; its last lines: replica URL 'ftp://127.0.0.1:1'"):
         run_replay(job, make_workload(), tmp_path)
 
 
