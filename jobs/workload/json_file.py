@@ -74,10 +74,11 @@ def json_entries(path: Path) -> Iterator[tuple[str, Any]]:
     """
     with _opened(path) as stream:
         first = _first_byte(stream)
-        line = stream.readline()
+        # An array may be one line: nothing reads it as such.
+        one_object = first == b"{" and not _is_json(stream.readline())
     if first == b"[":
         yield from _array(path)
-    elif first == b"{" and not _is_json(line):
+    elif one_object:
         yield str(path), parse(read_text(path), where=str(path))
     else:
         yield from json_lines(path)
@@ -136,6 +137,8 @@ def _is_json(line: bytes) -> bool:
         json.loads(line)
     except ValueError:
         return False
+    except RecursionError:
+        return True  # whoever reads the line says what is wrong with it
     return True
 
 
