@@ -14,7 +14,7 @@ from engines.registry import engine_named
 from engines.spec import EngineConfig
 from jobs.workload.conversation import RECORDED, SYNTHETIC, Conversation
 from jobs.workload.formats import count_unanswered, load_workload
-from jobs.workload.order import hashed_rank
+from jobs.workload.rank import hashed_rank
 from jobs.workload.recorded import FORMAT, RecordingHeader, RecordingIdentity
 from jobs.workload.tokenizer import tokenizer_for
 from orchestrator.errors import ConfigError

@@ -1,11 +1,17 @@
 """What an infinite prefix cache could serve of a replay: the bound that a cold start cannot exceed."""
 
-import hashlib
-from collections import Counter
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jobs.workload.tokens import TokenWorkload
+import numpy as np
+from numpy.typing import NDArray
+
+from engines.digest import seed_of
+from jobs.workload.filler import Filler
+from jobs.workload.tokens import TokenConversation, TokenWorkload
+
+Words = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,10 +20,41 @@ class IdealCache:
 
     tokens: int
     """Of all requests."""
-    first_turn_tokens: int
-    """Of the first turns of conversations: prefixes shared with other conversations of the same epoch."""
     prompt_tokens: int
     """Prompt tokens of all requests."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Grain:
+    """What prefixes are told apart by: tokens, or a trace's blocks where engine blocks divide them."""
+
+    block_size: int
+    """Tokens of an engine's KV block."""
+    trace_block: int | None
+    """Tokens of a trace's block; None to look at tokens."""
+
+    @property
+    def elements(self) -> int:
+        """Elements (tokens, or the trace's blocks) of a unit."""
+        return self.block_size if self.trace_block is None else 1
+
+    @property
+    def blocks(self) -> int:
+        """Engine blocks in a unit."""
+        return 1 if self.trace_block is None else self.trace_block // self.block_size
+
+
+@dataclass(slots=True, kw_only=True)
+class _Uses:
+    """The units that requests hold: key of the whole prefix, and how many engine blocks can be served."""
+
+    keys: list[Words]
+    served: list[NDArray[np.int32]]
+    ends: list[tuple[int, int]]
+    """(key, engine block in the unit) of blocks that a prompt ends with: they are computed, never served."""
+    total: int = 0
+    """Engine blocks that can be served, over all requests."""
+    prompt_tokens: int = 0
 
 
 def ideal_cached(workload: TokenWorkload, order: Sequence[tuple[int, int]], block_size: int) -> IdealCache:
@@ -25,56 +62,99 @@ def ideal_cached(workload: TokenWorkload, order: Sequence[tuple[int, int]], bloc
 
     Engines cache whole blocks, and compute at least the last prompt token. A block has to be computed once in
     an epoch (epochs have salts of their own); every later request that holds it can have it from the cache.
-    So the bound is the number of servable blocks minus one for each distinct block. For first turns, a block
-    that a later turn of another conversation may have computed before needs no first one.
+    So the bound is the number of servable blocks minus one for each distinct block, unless a prompt that ends
+    with this block computes it anyway.
+
+    Time is linear in the tokens that are new in each turn, or in the blocks of a trace where the engine's
+    divide them; memory is about 12 bytes for each distinct block of a conversation. Prefixes are told apart
+    by 64-bit keys: for a count that is enough.
 
     Args:
         workload: What is replayed.
         order: (conversation index, epoch) of every conversation that is played.
         block_size: Tokens per KV block.
     """
-    prompts = [list(workload.prompts(conversation)) for conversation in workload.conversations]
-    chains = [[list(_blocks(prompt, block_size)) for prompt in turns] for turns in prompts]
-    total = first = tokens = 0
-    by_epoch: dict[int, list[int]] = {}
+    sizes = {conversation.block_size for conversation in workload.conversations}
+    size = sizes.pop() if len(sizes) == 1 else 0
+    grain = _Grain(block_size=block_size, trace_block=size if size and size % block_size == 0 else None)
+    epochs: dict[int, list[int]] = {}
     for index, epoch in order:
-        by_epoch.setdefault(epoch, []).append(index)
-    for indices in by_epoch.values():
-        servable: Counter[bytes] = Counter()
-        computed_whole: set[bytes] = set()
-        first_servable: Counter[bytes] = Counter()
-        first_whole: set[bytes] = set()
-        elsewhere: set[bytes] = set()
-        for index in indices:
-            own = {block for block, _ in chains[index][0]}
-            for turn, chain in enumerate(chains[index]):
-                tokens += len(prompts[index][turn])
-                for block, can_be_served in chain:
-                    if can_be_served:
-                        servable[block] += 1
-                    else:
-                        computed_whole.add(block)
-                    if turn > 0 and block not in own:
-                        elsewhere.add(block)
-                    if turn == 0 and can_be_served:
-                        first_servable[block] += 1
-                    elif turn == 0:
-                        first_whole.add(block)
-        total += block_size * sum(_reuses(servable, computed_whole))
-        first += block_size * sum(_reuses(first_servable, first_whole | elsewhere))
-    return IdealCache(tokens=total, first_turn_tokens=first, prompt_tokens=tokens)
+        epochs.setdefault(epoch, []).append(index)
+    known: dict[tuple[int, ...], tuple[int, int]] = {}
+    tokens = prompt_tokens = 0
+    for indices in epochs.values():
+        members = tuple(sorted(indices))
+        if members not in known:
+            known[members] = _one_epoch(workload, members, grain)
+        tokens += known[members][0]
+        prompt_tokens += known[members][1]
+    return IdealCache(tokens=tokens, prompt_tokens=prompt_tokens)
 
 
-def _reuses(servable: Counter[bytes], computed_elsewhere: set[bytes]) -> Iterator[int]:
-    for block, count in servable.items():
-        yield count if block in computed_elsewhere else count - 1
+def _one_epoch(workload: TokenWorkload, members: Sequence[int], grain: _Grain) -> tuple[int, int]:
+    """Return (servable tokens, prompt tokens) of conversations that share one cache."""
+    uses = _Uses(keys=[], served=[], ends=[])
+    for index in members:
+        _add(uses, workload.conversations[index], workload.filler, grain)
+    keys = np.concatenate(uses.keys) if uses.keys else np.empty(0, np.uint64)
+    if not len(keys):
+        return 0, uses.prompt_tokens
+    served = np.concatenate(uses.served)
+    uses.keys.clear()
+    uses.served.clear()
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    starts = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
+    most = np.maximum.reduceat(served[order], starts)
+    # Each engine block of each unit is computed once ...
+    reused = uses.total - int(most.sum())
+    # ... and that is no loss to those who could be served, where a prompt ends with it.
+    distinct = keys[starts]
+    for key, block in set(uses.ends):
+        place = int(np.searchsorted(distinct, np.uint64(key)))
+        reused += place < len(distinct) and int(distinct[place]) == key and block < most[place]
+    return reused * grain.block_size, uses.prompt_tokens
 
 
-def _blocks(prompt: Sequence[int], block_size: int) -> Iterator[tuple[bytes, bool]]:
-    """Yield (chained hash, whether the cache may serve it) of each whole block of a prompt."""
-    chain = b""
-    for start in range(0, len(prompt) - block_size + 1, block_size):
-        content = ",".join(map(str, prompt[start : start + block_size])).encode()
-        chain = hashlib.sha256(chain + content).digest()
-        # The last token of a prompt is always computed, so its block cannot come from the cache.
-        yield chain, start + block_size < len(prompt)
+def _add(uses: _Uses, conversation: TokenConversation, filler: Filler | None, grain: _Grain) -> None:
+    """Add what is new in each turn, and the last unit before it: there the previous prompt may have ended."""
+    sums = np.empty(0, np.uint64)
+    for keep, fresh, tokens in _turns(conversation, filler, grain):
+        # A prefix' key is the sum of its elements, each mixed with its place.
+        places = np.arange(keep, keep + len(fresh), dtype=np.uint64)
+        base = sums[keep - 1 : keep] if keep else np.zeros(1, np.uint64)
+        added = np.cumsum(_mixed(fresh ^ _mixed(places)), dtype=np.uint64)
+        sums = np.concatenate((sums[:keep], base + added))
+        whole = tokens // grain.block_size
+        servable = (tokens - 1) // grain.block_size
+        first = max(0, keep // grain.elements - 1)
+        units = np.arange(first, -(-whole // grain.blocks))
+        keys = sums[(units + 1) * grain.elements - 1]
+        uses.keys.append(keys)
+        uses.served.append(np.clip(servable - units * grain.blocks, 0, grain.blocks).astype(np.int32))
+        uses.total += servable
+        uses.prompt_tokens += tokens
+        if whole > servable:
+            uses.ends.append((int(keys[-1]), servable % grain.blocks))
+
+
+def _turns(
+    conversation: TokenConversation, filler: Filler | None, grain: _Grain
+) -> Iterator[tuple[int, Words, int]]:
+    """Yield (elements kept of the turn before, the elements after them, prompt tokens) of each turn."""
+    if grain.trace_block is not None:
+        scope = np.uint64(seed_of(conversation.scope))
+        for turn in conversation.turns:
+            assert isinstance(turn.blocks, array)
+            ids = np.frombuffer(turn.blocks, dtype=np.int64).view(np.uint64)
+            yield turn.keep // grain.trace_block, _mixed(ids ^ scope), turn.prompt_tokens
+        return
+    for turn, prompt in zip(conversation.turns, conversation.prompts(filler), strict=True):
+        yield turn.keep, np.array(prompt[turn.keep :], dtype=np.uint64), turn.prompt_tokens
+
+
+def _mixed(words: Words) -> Words:
+    """Return each word with its bits mixed (the finaliser of SplitMix64)."""
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))

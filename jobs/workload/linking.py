@@ -5,8 +5,8 @@ from array import array
 RULE = (
     "a request continues an earlier one if all whole blocks of that one are the beginning of its own prompt, "
     "if no other conversation had brought the last of these blocks before (so that a system prompt, which "
-    "many share, links nothing), and if nothing has continued it yet; of several the one with most blocks. Every "
-    "other request starts a conversation"
+    "many share, links nothing), and if nothing has continued it yet; of several the one with most blocks. "
+    "Every other request starts a conversation"
 )
 """The rule of `links`, for people."""
 

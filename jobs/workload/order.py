@@ -1,18 +1,20 @@
 """The shared order in which conversations start, and the warm-up that must not touch them."""
 
+import bisect
+import itertools
+import math
 import random
-from collections.abc import Sequence
+from dataclasses import replace
 
 from engines.digest import seed_of
 from jobs.errors import WorkloadError
-from jobs.workload.ideal import IdealCache, ideal_cached
 from jobs.workload.rank import hashed_rank
 from jobs.workload.tokens import TokenConversation, TokenTurn, TokenWorkload
 
-__all__ = ["IdealCache", "hashed_rank", "ideal_cached", "replay_order", "warmup_prompts"]
-
 CONVERSATIONS_PER_USER = 4
 """A level needs at least so many conversations a user, or ramp-up and drain are most of the replay."""
+_GOLDEN = 0.6180339887498949
+"""Steps of this share of a circle leave the most even gaps, however many are taken."""
 
 
 def replay_order(
@@ -45,8 +47,9 @@ def replay_order(
 def warmup_prompts(workload: TokenWorkload, *, requests: int, seed: int) -> TokenWorkload:
     """Return single-turn conversations as long as the workload's turns, of text that is not in it.
 
-    Each prompt holds the tokens of a whole turn of the workload in a hashed order: valid ids in familiar
-    frequencies, no shared prefix, nothing that a prefix cache could serve to the replay.
+    Text: each prompt holds the tokens of a whole turn of the workload in a hashed order, so valid ids in
+    familiar frequencies. Traces: blocks of a namespace of its own. Either way no prefix is shared, and
+    there is nothing that a prefix cache could serve to the replay. The turns are spread evenly over the workload.
 
     Raises:
         WorkloadError: fewer than one request is asked for.
@@ -54,27 +57,52 @@ def warmup_prompts(workload: TokenWorkload, *, requests: int, seed: int) -> Toke
     if requests < 1:
         message = f"a warm-up of {requests} requests warms nothing; set design.warmup_requests to 1 or more"
         raise WorkloadError(message)
-    turns = [
-        (prompt, turn.output_tokens)
-        for conversation in workload.conversations
-        for prompt, turn in zip(workload.prompts(conversation), conversation.turns, strict=True)
-    ]
-    picked = sorted(range(len(turns)), key=lambda index: hashed_rank(seed, "warmup", index))
+    ends = list(itertools.accumulate(len(conversation.turns) for conversation in workload.conversations))
+    first = seed_of(seed, "warmup") % ends[-1]
+    stride = _stride(ends[-1])
     conversations = []
     for number in range(requests):
-        prompt, output = turns[picked[number % len(picked)]]
-        tokens = _shuffled(prompt, seed_of(seed, "warmup", number))
-        turn = TokenTurn(keep=0, suffix=tokens, output_tokens=output)
-        conversations.append(TokenConversation(id=f"warmup-{number}", turns=(turn,)))
-    return TokenWorkload(
+        place = (first + number * stride) % ends[-1]
+        index = bisect.bisect_right(ends, place)
+        conversation = workload.conversations[index]
+        turn = place - (ends[index] - len(conversation.turns))
+        name = f"warmup-{number}"
+        conversations.append(
+            _fresh(workload, conversation, turn, name=name, seed=seed_of(seed, "warmup", number))
+        )
+    return replace(
+        workload,
         name=f"{workload.name}-warmup",
         conversations=tuple(conversations),
-        validity=workload.validity,
-        tokenizer=workload.tokenizer,
+        dropped=(),
+        notes=(),
     )
 
 
-def _shuffled(tokens: Sequence[int], seed: int) -> tuple[int, ...]:
-    shuffled = list(tokens)
-    random.Random(seed).shuffle(shuffled)  # noqa: S311  reproducible on purpose
-    return tuple(shuffled)
+def _stride(count: int) -> int:
+    """Return a step that visits each of `count` places once before any again, far from the last ones."""
+    step = max(1, round(count * _GOLDEN))
+    while math.gcd(step, count) > 1:
+        step += 1
+    return step
+
+
+def _fresh(
+    workload: TokenWorkload, conversation: TokenConversation, turn: int, *, name: str, seed: int
+) -> TokenConversation:
+    """Return a conversation of one turn, as long as a turn of the workload and like it in nothing else."""
+    like = conversation.turns[turn]
+    if conversation.block_size:
+        blocks = -(-like.prompt_tokens // conversation.block_size)
+        made = TokenTurn(
+            keep=0,
+            blocks=range(blocks),
+            block_tokens=like.prompt_tokens,
+            output_tokens=like.output_tokens,
+        )
+        scope = f"{name} {seed}"
+        return TokenConversation(id=name, turns=(made,), scope=scope, block_size=conversation.block_size)
+    prompt = next(itertools.islice(workload.prompts(conversation), turn, None))
+    random.Random(seed).shuffle(prompt)  # noqa: S311  reproducible on purpose
+    made = TokenTurn(keep=0, suffix=prompt, output_tokens=like.output_tokens)
+    return TokenConversation(id=name, turns=(made,))

@@ -23,10 +23,10 @@ def order(count: int, epochs: int = 1) -> list[tuple[int, int]]:
     return [(index, epoch) for epoch in range(epochs) for index in range(count)]
 
 
-def simulate(work: TokenWorkload, arrivals: list[tuple[int, int, int]]) -> tuple[int, int]:
-    """An infinite prefix cache, request by request: (cached tokens of all, of first turns)."""
+def simulate(work: TokenWorkload, arrivals: list[tuple[int, int, int]]) -> int:
+    """An infinite prefix cache, request by request: cached tokens."""
     seen: set[tuple[int, tuple[int, ...]]] = set()
-    total = first = 0
+    total = 0
     for index, turn, epoch in arrivals:
         prompt = tuple(list(work.prompts(work.conversations[index]))[turn])
         cached = 0
@@ -34,21 +34,19 @@ def simulate(work: TokenWorkload, arrivals: list[tuple[int, int, int]]) -> tuple
             cached += BLOCK
         seen.update((epoch, prompt[:end]) for end in range(BLOCK, len(prompt) + 1, BLOCK))
         total += cached
-        first += cached if turn == 0 else 0
-    return total, first
+    return total
 
 
 def test_later_turns_have_the_whole_blocks_of_the_turn_before() -> None:
     found = ideal_cached(workload([range(10), range(20)]), order(1), BLOCK)
     assert found.tokens == 8
-    assert found.first_turn_tokens == 0
     assert found.prompt_tokens == 30
 
 
 def test_a_shared_system_prompt_is_computed_once() -> None:
     system = list(range(8))
     found = ideal_cached(workload(*([[*system, 100 + i, 200 + i]] for i in range(5))), order(5), BLOCK)
-    assert found.first_turn_tokens == found.tokens == 4 * 8
+    assert found.tokens == 4 * 8
 
 
 def test_the_last_prompt_token_is_always_computed() -> None:
@@ -64,10 +62,9 @@ def test_epochs_share_nothing() -> None:
     )
 
 
-def test_a_later_turn_elsewhere_may_have_computed_a_first_turn() -> None:
+def test_a_later_turn_elsewhere_shares_as_well() -> None:
     work = workload([range(10)], [range(100, 103), range(10)])
     found = ideal_cached(work, order(2), BLOCK)
-    assert found.first_turn_tokens == 8  # if the other conversation was faster
     assert found.tokens == 8
 
 
@@ -90,7 +87,6 @@ def test_no_order_of_arrival_beats_the_bound(
         left[key] += 1
         if left[key] == len(conversations[key[0]]):
             del left[key]
-    total, first = simulate(work, arrivals)
+    total = simulate(work, arrivals)
     bound = ideal_cached(work, order(len(conversations), epochs=2), BLOCK)
     assert total <= bound.tokens
-    assert first <= bound.first_turn_tokens
