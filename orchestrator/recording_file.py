@@ -48,13 +48,16 @@ class RecordingFile:
         self._stream = self.path.open("ab+")
         try:
             fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if header_path(self.path).exists():
+                self._go_on()
+            self._write_header(self.header)
         except BlockingIOError:
             self._stream.close()
             message = f"{self.path} is being written by another recording; choose another --output"
             raise ConfigError(message) from None
-        if header_path(self.path).exists():
-            self._go_on()
-        self._write_header(self.header)
+        except BaseException:
+            self._stream.close()
+            raise
         return self
 
     def __exit__(
