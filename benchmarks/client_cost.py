@@ -2,8 +2,8 @@
 
     python benchmarks/client_cost.py [--runs 3] [--peer 'COMMAND'] [--short]
 
-Client and server get a core each. The server (`jobs/replay/null_server.py`) paces the chunks of each stream in
-the form in which vLLM streams and writes down when it really sent each of them, with the clock the client
+Client and server get a core each. The server (`jobs/replay/null_server.py`) paces the chunks of each stream
+in the form in which vLLM streams and writes down when it really sent each of them, with the clock the client
 uses; what is reported is the client's figure minus the server's truth. The client is the load process that
 every cell uses. Figures are medians of the runs.
 
