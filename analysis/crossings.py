@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from analysis.axis import AXES, Axis, number
 from analysis.crossover import ABOVE, BELOW, UNKNOWN, Crossing, Crossover, find_crossover
 from analysis.levels import Level, level_covariance
 from analysis.objectives import CROSSOVERS
@@ -19,12 +20,12 @@ def crossover_rows(rows: Sequence[VerdictRow], levels: Sequence[Level]) -> tuple
 
 
 def _row(own: list[VerdictRow], levels: Sequence[Level], objective: str) -> CrossoverRow:
-    fitted = {(level.concurrency, level.oversubscribed): level for level in levels}
-    tried: list[int] = []
+    fitted = {(level.value, level.oversubscribed): level for level in levels}
+    tried: list[float] = []
     means: list[float] = []
     used: list[Level | None] = []
-    for row in sorted(own, key=lambda row: row.concurrency):
-        level = fitted.get((row.concurrency, row.oversubscribed))
+    for row in sorted(own, key=lambda row: row.level):
+        level = fitted.get((row.level, row.oversubscribed))
         contrast = None if level is None else level.fits[objective].contrasts.get(row.arm)
         if contrast is not None:
             means.append(contrast.estimate)
@@ -32,11 +33,11 @@ def _row(own: list[VerdictRow], levels: Sequence[Level], objective: str) -> Cros
             means.append(-np.inf)
         else:
             continue
-        tried.append(row.concurrency)
+        tried.append(row.level)
         used.append(level if contrast is not None else None)
     found = _crossover(tried, means, used, objective, own[0].arm)
     crowded = any(row.oversubscribed for row in own)
-    text = crossover_text(found, tried)
+    text = crossover_text(found, tried, AXES[own[0].axis])
     return CrossoverRow(
         arm=own[0].arm,
         label=own[0].label,
@@ -52,7 +53,7 @@ def _row(own: list[VerdictRow], levels: Sequence[Level], objective: str) -> Cros
 
 
 def _crossover(
-    tried: list[int], means: list[float], used: list[Level | None], objective: str, arm: str
+    tried: list[float], means: list[float], used: list[Level | None], objective: str, arm: str
 ) -> Crossover:
     present = [level for level in used if level is not None]
     known = level_covariance(present, objective, arm) if present else None
@@ -66,38 +67,48 @@ def _crossover(
     return find_crossover(tried, means, covariance, known[1])
 
 
-def crossover_text(found: Crossover, tried: Sequence[int]) -> str:
+def crossover_text(found: Crossover, tried: Sequence[float], axis: Axis) -> str:
     """Return the crossover in words."""
     if found.kind == UNKNOWN:
         return "no ratios"
     if found.kind in (ABOVE, BELOW):
         side = "above" if found.kind == ABOVE else "below"
         where = (
-            f"at C={tried[0]}, the only level tried"
+            f"at {axis.at(tried[0])}, the only level tried"
             if len(tried) == 1
-            else f"from C={tried[0]} to C={tried[-1]}"
+            else f"from {axis.at(tried[0])} to {axis.at(tried[-1])}"
         )
         return f"not within the levels tried: {side} 1 {where}{_interval(found, tried)}"
     main = found.main or found.crossings[0]
-    parts = [_bracket(main) + (_interval(found, tried) if main.downward else "")]
+    parts = [_bracket(main, axis) + (_interval(found, tried) if main.downward else "")]
     others = [crossing for crossing in found.crossings if crossing is not main]
     if others:
-        parts.append("the curve also " + ", ".join(_bracket(crossing) for crossing in others))
+        parts.append("the curve also " + ", ".join(_bracket(crossing, axis) for crossing in others))
     return "; ".join(parts)
 
 
-def _bracket(crossing: Crossing) -> str:
+def _bracket(crossing: Crossing, axis: Axis) -> str:
     direction = "falls through 1" if crossing.downward else "rises through 1"
-    text = f"{direction} between C={crossing.lower:g} and C={crossing.upper:g}"
+    text = f"{direction} between {axis.at(crossing.lower)} and {axis.at(crossing.upper)}"
     if crossing.log_log is None:
         return f"{text}, where memory ran out"
     return f"{text}, near {crossing.log_log:.3g}"
 
 
-def _interval(found: Crossover, tried: Sequence[int]) -> str:
-    low = f"below {tried[0]}" if found.low_censored else None if found.low is None else f"{found.low:.3g}"
+def _interval(found: Crossover, tried: Sequence[float]) -> str:
+    low = (
+        f"below {number(tried[0])}"
+        if found.low_censored
+        else None
+        if found.low is None
+        else f"{found.low:.3g}"
+    )
     high = (
-        f"above {tried[-1]}" if found.high_censored else None if found.high is None else f"{found.high:.3g}"
+        f"above {number(tried[-1])}"
+        if found.high_censored
+        else None
+        if found.high is None
+        else f"{found.high:.3g}"
     )
     if low and high:
         return f" [95 %: {low} to {high}]"

@@ -1,7 +1,8 @@
-"""Where a ratio passes 1 as concurrency grows: a bracket, a point, and an interval.
+"""Where a ratio passes 1 as the load grows: a bracket, a point, and an interval.
 
-The curve need not be monotone, so every crossing is told; the one that answers "up to which concurrency
-does it pay" is the first downward one. The point is interpolated in log ratio over log concurrency; linear
+A level is a number above 0: the concurrency of a closed loop, or the arrival rate of an open one. The curve
+need not be monotone, so every crossing is told; the one that answers "up to which concurrency does it pay" is
+the first downward one. The point is interpolated in log ratio over the log of the level; linear
 interpolations of the ratio and of the log ratio stand beside it as the spread of the method. The interval
 comes from simulating the level means with their pooled covariance and looking for the first downward
 crossing in each draw.
@@ -31,11 +32,11 @@ class Crossing:
     """Level after it."""
     downward: bool
     log_log: float | None
-    """Log ratio over log concurrency; None where one side is a failure for lack of capacity."""
+    """Log ratio over log level; None where one side is a failure for lack of capacity."""
     log_linear: float | None
-    """Log ratio over concurrency."""
+    """Log ratio over level."""
     linear: float | None
-    """Ratio over concurrency."""
+    """Ratio over level."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +46,7 @@ class Crossover:
     kind: str
     """`crosses`; `above` or `below` (1 at every level tried); `unknown` (no ratios)."""
     crossings: tuple[Crossing, ...] = ()
-    """In order of concurrency."""
+    """In order of the levels."""
     low: float | None = None
     """Lower end of the 95 % interval of the first downward crossing; None: none, or below all levels."""
     high: float | None = None
@@ -65,7 +66,7 @@ def find_crossings(levels: Sequence[float], log_ratios: Sequence[float]) -> tupl
     """Return every crossing of ratio 1 between adjacent levels.
 
     Args:
-        levels: ascending concurrencies.
+        levels: ascending.
         log_ratios: one a level; -inf stands for a failure for lack of capacity, which counts as a loss.
     """
     found = []
@@ -96,7 +97,7 @@ def find_crossover(
     """Return where the curve crosses 1, with an interval where a covariance of the level means is given.
 
     Args:
-        levels: ascending concurrencies.
+        levels: ascending.
         log_ratios: mean log ratio of each level; -inf for a failure for lack of capacity.
         covariance: of the level means (levels x levels), zero rows for failed levels.
         df: degrees of freedom behind it: the draws are multivariate t.

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 import pandas as pd
 import plotly.graph_objects as go
 
+from analysis.axis import AXES, number
 from analysis.pairs import log_metric
 from analysis.rows import CrossoverRow, Ratio, VerdictRow
 from analysis.summary import Summary
@@ -27,11 +28,12 @@ _RATIO_TICKS = (0.1, 0.2, 0.25, 0.33, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5
 
 
 def ratio_figure(summary: Summary, objective: str) -> go.Figure | None:
-    """Return an objective's ratio against concurrency, a line an arm, with intervals and crossovers."""
+    """Return an objective's ratio against the load level, a line an arm, with intervals and crossovers."""
     arms = _by_arm(row for row in summary.rows if row.ratio(objective) is not None)
     if not arms:
         return None
     figure = go.Figure()
+    axis = AXES[summary.axis]
     values: list[float] = []
     crossings = {row.arm: row for row in summary.crossovers if row.objective == objective}
     layouts = [layout for layout, _ in Counter(rows[0].layout for rows in arms).most_common()]
@@ -41,7 +43,7 @@ def ratio_figure(summary: Summary, objective: str) -> go.Figure | None:
         name = html.escape(rows[0].label)
         figure.add_trace(
             go.Scatter(
-                x=[row.concurrency for row in rows],
+                x=[row.level for row in rows],
                 y=[ratio.value for ratio in ratios],
                 error_y=_error_bars(ratios),
                 customdata=[[_interval(ratio), row.verdict] for ratio, row in zip(ratios, rows, strict=True)],
@@ -50,7 +52,8 @@ def ratio_figure(summary: Summary, objective: str) -> go.Figure | None:
                 legendgroup=rows[0].arm,
                 line={"color": colour, "dash": dash, "width": 2},
                 marker={"symbol": SYMBOLS[index % len(SYMBOLS)], "size": 9},
-                hovertemplate="C=%{x}: %{y:.3f}%{customdata[0]}<br>%{customdata[1]}<extra>"
+                hovertemplate=axis.hover
+                + ": %{y:.3f}%{customdata[0]}<br>%{customdata[1]}<extra>"
                 + name
                 + "</extra>",
             )
@@ -58,17 +61,17 @@ def ratio_figure(summary: Summary, objective: str) -> go.Figure | None:
         values += [value for ratio in ratios for value in (ratio.value, ratio.lo, ratio.hi) if value]
         if rows[0].arm in crossings:
             _mark_crossover(figure, crossings[rows[0].arm], colour)
-    levels = sorted({row.concurrency for rows in arms for row in rows})
+    levels = sorted({row.level for rows in arms for row in rows})
     figure.add_hline(y=1.0, line={"color": NEUTRAL, "width": 1})
-    _style(figure, x="concurrency C (live conversations), log scale", y="ratio to baseline")
-    figure.update_xaxes(type="log", tickvals=levels, ticktext=[str(level) for level in levels])
+    _style(figure, x=f"{axis.title}, log scale", y="ratio to baseline")
+    figure.update_xaxes(type="log", tickvals=levels, ticktext=[number(level) for level in levels])
     floor = _ratio_axis(figure, values)
     _mark_missing(figure, [row for row in summary.rows if row.ratio(objective) is None], floor)
     return figure
 
 
 def k_figures(summary: Summary, objective: str = "total") -> list[tuple[str, go.Figure]]:
-    """Return the ratio against draft length K, a line a concurrency, for drafters with two or more K."""
+    """Return the ratio against draft length K, a line a load level, for drafters with two or more K."""
     families: dict[str, list[VerdictRow]] = {}
     for row in summary.rows:
         if row.ratio(objective) is not None:
@@ -79,8 +82,8 @@ def k_figures(summary: Summary, objective: str = "total") -> list[tuple[str, go.
             continue
         figure = go.Figure()
         values: list[float] = []
-        for index, level in enumerate(sorted({row.concurrency for row in rows})):
-            own = sorted((row for row in rows if row.concurrency == level), key=lambda row: row.k)
+        for index, level in enumerate(sorted({row.level for row in rows})):
+            own = sorted((row for row in rows if row.level == level), key=lambda row: row.k)
             ratios: list[Ratio] = [ratio for row in own if (ratio := row.ratio(objective))]
             figure.add_trace(
                 go.Scatter(
@@ -91,10 +94,10 @@ def k_figures(summary: Summary, objective: str = "total") -> list[tuple[str, go.
                         [_interval(ratio) + _mal(row)] for ratio, row in zip(ratios, own, strict=True)
                     ],
                     mode="lines+markers",
-                    name=f"C={level}",
+                    name=AXES[summary.axis].at(level),
                     line={"color": PALETTE[index % len(PALETTE)], "width": 2},
                     marker={"symbol": SYMBOLS[index % len(SYMBOLS)], "size": 9},
-                    hovertemplate=f"K=%{{x}}: %{{y:.3f}}%{{customdata[0]}}<extra>C={level}</extra>",
+                    hovertemplate=f"K=%{{x}}: %{{y:.3f}}%{{customdata[0]}}<extra>{own[0].at}</extra>",
                 )
             )
             values += [value for ratio in ratios for value in (ratio.value, ratio.lo, ratio.hi) if value]
@@ -107,28 +110,29 @@ def k_figures(summary: Summary, objective: str = "total") -> list[tuple[str, go.
 
 
 def layout_figure(cells: pd.DataFrame) -> go.Figure | None:
-    """Return the throughput per device by concurrency, layout and drafter, the best of a level as 100."""
+    """Return the throughput per device by load level, layout and drafter, the best of a level as 100."""
     measured = cells[cells["outcome"] == MEASURED]
     if measured.empty:
         return None
     per_device = log_metric(measured, "total") - measured["devices"].astype(float).map(math.log)
     table = measured.assign(value=per_device, treatment=[_treatment(label) for label in measured["label"]])
-    means = table[table["value"].notna()].groupby(["concurrency", "treatment", "layout"])["value"].mean()
+    means = table[table["value"].notna()].groupby(["level", "treatment", "layout"])["value"].mean()
     if means.empty:
         return None
-    best = means.groupby(level="concurrency").max()
+    axis = AXES[str(measured["axis"].iloc[0])]
+    best = means.groupby(level="level").max()
     figure = go.Figure()
     drafters = sorted(
         set(means.index.get_level_values("treatment")), key=lambda name: (name != NO_DRAFTER, name)
     )
     for index, drafter in enumerate(drafters):
         own = means.xs(drafter, level="treatment")
-        places = [(int(level), str(layout)) for level, layout in own.index]
+        places = [(float(level), str(layout)) for level, layout in own.index]
         heights = [100.0 * math.exp(own[place] - best[place[0]]) for place in places]
         name = html.escape(drafter)
         figure.add_trace(
             go.Bar(
-                x=[[f"C={level}" for level, _ in places], [html.escape(layout) for _, layout in places]],
+                x=[[axis.at(level) for level, _ in places], [html.escape(layout) for _, layout in places]],
                 y=heights,
                 name=name,
                 marker={"color": NEUTRAL if drafter == NO_DRAFTER else PALETTE[index % len(PALETTE)]},
@@ -138,7 +142,7 @@ def layout_figure(cells: pd.DataFrame) -> go.Figure | None:
                 hovertemplate="%{x}: %{y:.1f}<extra>" + name + "</extra>",
             )
         )
-    _style(figure, x="concurrency and layout", y="total tok/s per device, best = 100")
+    _style(figure, x=f"{axis.noun} and layout", y="total tok/s per device, best = 100")
     figure.update_layout(barmode="group")
     figure.update_yaxes(range=[0, 112])
     return figure
@@ -148,7 +152,7 @@ def _by_arm(rows: Iterable[VerdictRow]) -> list[list[VerdictRow]]:
     arms: dict[str, list[VerdictRow]] = {}
     for row in rows:
         arms.setdefault(row.arm, []).append(row)
-    return [sorted(own, key=lambda row: row.concurrency) for own in arms.values()]
+    return [sorted(own, key=lambda row: row.level) for own in arms.values()]
 
 
 def _error_bars(ratios: Sequence[Ratio]) -> dict[str, object]:
@@ -201,7 +205,7 @@ def _mark_missing(figure: go.Figure, rows: Sequence[VerdictRow], floor: float) -
     if rows:
         figure.add_trace(
             go.Scatter(
-                x=[row.concurrency for row in rows],
+                x=[row.level for row in rows],
                 y=[floor * 1.03] * len(rows),
                 mode="markers",
                 name="no valid pair",

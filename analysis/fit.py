@@ -65,7 +65,7 @@ def fit_level(cells: pd.DataFrame, objective: str) -> LevelFit:
     """Fit the measured cells of one load level.
 
     Args:
-        cells: rows of `cells_frame`, of one concurrency.
+        cells: rows of `cells_frame`, of one load level.
         objective: a name in `OBJECTIVES`.
     """
     y = log_metric(cells, objective).to_numpy(dtype=float)

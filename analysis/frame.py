@@ -6,7 +6,8 @@ Columns of `cells_frame`, before the metrics (which keep their names of `jobs.me
     label                 name of the arm, unique within the table (swept keys are added where labels repeat)
     pair                  what an arm shares with its baseline
     layout, drafter, k    of the arm
-    concurrency, block, segment, role, outcome, cause, reason
+    axis, level           what the load level is a number of, and the number (one axis in a sweep)
+    block, segment, role, outcome, cause, reason
     emulated, synthetic, oversubscribed, devices, replicas
     seconds, start_seconds
     factor:<key>          value of each swept key, as text
@@ -24,13 +25,14 @@ import pandas as pd
 from jobs.metric_names import METRICS
 from jobs.result import CellResult
 
-KEY = ["arm", "concurrency", "block", "segment", "role"]
+KEY = ["arm", "level", "block", "segment", "role"]
 """What identifies a cell within a sweep."""
 _COPIED = [
     "layout",
     "drafter",
     "k",
-    "concurrency",
+    "axis",
+    "level",
     "block",
     "segment",
     "role",
@@ -88,9 +90,15 @@ def cells_frame(results: Iterable[CellResult | Mapping[str, Any]]) -> pd.DataFra
     """Return the tidy table of a sweep's cells, in the order given.
 
     Raises:
-        ValueError: two cells claim the same arm, level, block, segment and role.
+        ValueError: two cells claim the same arm, level, block, segment and role; or levels are of two kinds.
     """
     cells = as_results(results)
+    axes = sorted({cell.axis for cell in cells})
+    if len(axes) > 1:
+        message = (
+            f"the cells have levels of {' and '.join(axes)}: they are not of one sweep; analyse them apart"
+        )
+        raise ValueError(message)
     labels = arm_labels(cells)
     rows = []
     for cell in cells:
@@ -101,8 +109,14 @@ def cells_frame(results: Iterable[CellResult | Mapping[str, Any]]) -> pd.DataFra
         row |= {name: float("nan") if value is None else float(value) for name, value in cell.metrics.items()}
         rows.append(row)
     extra = sorted({name for row in rows for name in row} - {*COLUMNS, *METRICS})
-    frame = pd.DataFrame(rows, columns=[*COLUMNS, *METRICS, *extra])
-    frame[list(METRICS)] = frame[list(METRICS)].astype(float)
+    frame = pd.concat(
+        [
+            pd.DataFrame(rows, columns=COLUMNS),
+            pd.DataFrame(rows, columns=list(METRICS), dtype=float),
+            pd.DataFrame(rows, columns=extra),
+        ],
+        axis=1,
+    )
     repeated = frame[frame.duplicated(KEY, keep=False)]
     if not repeated.empty:
         names = ", ".join(sorted(repeated["cell"].astype(str))[:6])

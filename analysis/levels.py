@@ -16,9 +16,10 @@ _UNIT = ["pair", "arm", "block", "segment", "role"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """The cells of one concurrency that were measured under the same conditions, with their fits."""
+    """The cells of one load level that were measured under the same conditions, with their fits."""
 
-    concurrency: int
+    value: float
+    """The level's number on the sweep's axis."""
     oversubscribed: bool
     fits: Mapping[str, LevelFit]
     """By objective."""
@@ -30,12 +31,12 @@ def fit_levels(cells: pd.DataFrame) -> list[Level]:
     """Fit all levels, ascending; oversubscribed cells are never pooled with the others."""
     return [
         Level(
-            concurrency=concurrency,
+            value=value,
             oversubscribed=oversubscribed,
             fits={name: fit_level(group, name) for name in OBJECTIVES},
             spread=aa_spreads(group),
         )
-        for concurrency, oversubscribed, group in _groups(cells)
+        for value, oversubscribed, group in _groups(cells)
     ]
 
 
@@ -77,10 +78,10 @@ def common_correlation(levels: Sequence[Mapping[tuple[str, ...], float]]) -> flo
     return min(1.0, max(0.0, products / sizes)) if sizes > 0.0 else 0.0
 
 
-def _groups(cells: pd.DataFrame) -> Iterator[tuple[int, bool, pd.DataFrame]]:
+def _groups(cells: pd.DataFrame) -> Iterator[tuple[float, bool, pd.DataFrame]]:
     crowded = cells.groupby(STRATUM)["oversubscribed"].transform("any")
-    for concurrency in sorted(set(cells["concurrency"])):
+    for value in sorted(set(cells["level"])):
         for oversubscribed in (False, True):
-            group = cells[(cells["concurrency"] == concurrency) & (crowded == oversubscribed)]
+            group = cells[(cells["level"] == value) & (crowded == oversubscribed)]
             if not group.empty:
-                yield int(concurrency), oversubscribed, group
+                yield float(value), oversubscribed, group

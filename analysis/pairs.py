@@ -14,7 +14,7 @@ import pandas as pd
 from analysis.objectives import OBJECTIVES
 from jobs.result import CLOSING, MEASURED, OPENING, TREATMENT
 
-STRATUM = ["pair", "block", "segment", "concurrency"]
+STRATUM = ["pair", "block", "segment", "level"]
 """What a speculative cell shares with its baselines."""
 LOGS = {name: f"log_{name}" for name in OBJECTIVES}
 """Objective -> column of the log ratio."""
@@ -45,7 +45,7 @@ def pairs_frame(cells: pd.DataFrame) -> pd.DataFrame:
     `closing`, `valid`, `why` (of an invalid pair), `caveat`, `oversubscribed` (either side), and
     `log_<objective>`, missing where the pair is invalid or either side lacks the metric.
     """
-    kept = ["cell", "arm", "label", "pair", "layout", "drafter", "k", "concurrency", "block", "segment"]
+    kept = ["cell", "arm", "label", "pair", "layout", "drafter", "k", "level", "block", "segment"]
     treated = cells[cells["role"] == TREATMENT]
     facts = treated[[*kept, "outcome", "cause", "reason", "oversubscribed"]]
     left = pd.concat([facts, log_metrics(treated).add_prefix("own_")], axis=1)

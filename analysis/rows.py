@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from analysis.axis import AXES
 from analysis.crossover import Crossover
 
 
@@ -21,7 +22,7 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictRow:
-    """One arm at one concurrency against its baseline."""
+    """One arm at one load level against its baseline."""
 
     arm: str
     """Digest of the arm."""
@@ -32,7 +33,9 @@ class VerdictRow:
     layout: str
     drafter: str
     k: int
-    concurrency: int
+    axis: str
+    """What the level is a number of: a key of `analysis.axis.AXES`."""
+    level: float
     blocks: int
     """Pairs (one a block and segment) that the verdict rests on."""
     verdict: str
@@ -72,6 +75,11 @@ class VerdictRow:
     oversubscribed: bool = False
     caveats: tuple[str, ...] = ()
 
+    @property
+    def at(self) -> str:
+        """The level as text: `C=16`."""
+        return AXES[self.axis].at(self.level)
+
     def ratio(self, objective: str) -> Ratio | None:
         """Return the ratio of an objective by its name in `analysis.objectives.OBJECTIVES`."""
         return {
@@ -88,12 +96,12 @@ class VerdictRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineRow:
-    """One baseline at one concurrency: the figures that the ratios refer to."""
+    """One baseline at one load level: the figures that the ratios refer to."""
 
     label: str
     pair: str
     layout: str
-    concurrency: int
+    level: float
     cells: int
     """Measured opening and closing cells."""
     values: Mapping[str, float | None]
@@ -111,8 +119,8 @@ class CrossoverRow:
     k: int
     objective: str
     """Name in `analysis.objectives.OBJECTIVES`."""
-    levels: tuple[int, ...]
-    """Concurrencies tried that gave a ratio or failed for lack of capacity."""
+    levels: tuple[float, ...]
+    """Levels tried that gave a ratio or failed for lack of capacity."""
     crossover: Crossover
     text: str
     """One sentence for people."""
@@ -124,7 +132,7 @@ class CrossoverRow:
 class Spread:
     """A/A spread of the baselines at one level."""
 
-    concurrency: int
+    level: float
     values: Mapping[str, float]
     """Objective -> root mean square of ln(close/open)."""
     segments: int

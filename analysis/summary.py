@@ -26,12 +26,14 @@ class Summary:
     """Name of the objective that the verdicts are on."""
     threshold: float
     """Practical threshold, as a share."""
+    axis: str = "concurrency"
+    """What the load levels are a number of: a key of `analysis.axis.AXES`."""
     rows: tuple[VerdictRow, ...] = ()
-    """By layout, drafter, K, label and concurrency."""
+    """By layout, drafter, K, label and level."""
     crossovers: tuple[CrossoverRow, ...] = ()
     baselines: tuple[BaselineRow, ...] = ()
     aa_spread: tuple[Spread, ...] = ()
-    """By concurrency."""
+    """By level."""
     outcomes: Mapping[str, int] = field(default_factory=dict)
     """Number of cells by outcome, zeros included."""
     emulated: bool = False
@@ -79,6 +81,7 @@ def summarise(
     return Summary(
         objective=objective,
         threshold=threshold,
+        axis=items[0].axis,
         rows=rows,
         crossovers=crossover_rows(rows, levels),
         baselines=_baseline_rows(cells),
@@ -109,7 +112,7 @@ def cell_ratios(results: Iterable[CellResult | Mapping[str, Any]]) -> dict[str, 
 def _baseline_rows(cells: pd.DataFrame) -> tuple[BaselineRow, ...]:
     measured = cells[(cells["role"] != TREATMENT) & (cells["outcome"] == MEASURED)]
     rows = []
-    for _, group in measured.groupby(["layout", "label", "pair", "concurrency"]):
+    for _, group in measured.groupby(["layout", "label", "pair", "level"]):
         first = group.iloc[0]
         values: dict[str, float | None] = {}
         for name in OBJECTIVES:
@@ -120,7 +123,7 @@ def _baseline_rows(cells: pd.DataFrame) -> tuple[BaselineRow, ...]:
                 label=str(first["label"]),
                 pair=str(first["pair"]),
                 layout=str(first["layout"]),
-                concurrency=int(first["concurrency"]),
+                level=float(first["level"]),
                 cells=len(group),
                 values=values,
             )
@@ -130,15 +133,14 @@ def _baseline_rows(cells: pd.DataFrame) -> tuple[BaselineRow, ...]:
 
 def _spreads(cells: pd.DataFrame, levels: Sequence[Level]) -> tuple[Spread, ...]:
     table = baselines(cells)
-    both = Counter(table["concurrency"][table["opening"].notna() & table["closing"].notna()])
-    merged: dict[int, dict[str, float]] = {}
+    both = Counter(table["level"][table["opening"].notna() & table["closing"].notna()])
+    merged: dict[float, dict[str, float]] = {}
     for level in levels:
         known = {name: value for name, value in level.spread.items() if value is not None}
         if known:
-            merged[level.concurrency] = known
+            merged[level.value] = known
     return tuple(
-        Spread(concurrency=concurrency, values=values, segments=both[concurrency])
-        for concurrency, values in sorted(merged.items())
+        Spread(level=level, values=values, segments=both[level]) for level, values in sorted(merged.items())
     )
 
 

@@ -1,4 +1,4 @@
-"""The verdict table: one row an arm and concurrency."""
+"""The verdict table: one row an arm and load level."""
 
 import math
 from collections import Counter
@@ -31,7 +31,7 @@ def verdict_rows(
     threshold: float,
     objective: str,
 ) -> tuple[VerdictRow, ...]:
-    """Return the rows, by layout, drafter, K, label and concurrency.
+    """Return the rows, by layout, drafter, K, label and level.
 
     Args:
         results: the cells' results.
@@ -41,16 +41,16 @@ def verdict_rows(
         objective: what the verdicts are on.
     """
     by_cell = {result.cell: result for result in results}
-    fitted = {(level.concurrency, level.oversubscribed): level for level in levels}
+    fitted = {(level.value, level.oversubscribed): level for level in levels}
     pairs = pairs_frame(cells)
     rows = []
-    keys = ["layout", "drafter", "k", "label", "concurrency", "arm"]
+    keys = ["layout", "drafter", "k", "label", "level", "arm"]
     for _, group in pairs.groupby(keys, sort=True):
         used = group[group["valid"]]
         alone = used[~used["oversubscribed"]]
         used = alone if not alone.empty else used  # the two conditions are never averaged
         crowded = bool(group["oversubscribed"].all())
-        level = fitted.get((int(group["concurrency"].iloc[0]), crowded))
+        level = fitted.get((float(group["level"].iloc[0]), crowded))
         own = [by_cell[cell] for cell in group["cell"]]
         rows.append(_row(group, used, level, own, threshold=threshold, objective=objective))
     return tuple(rows)
@@ -80,7 +80,8 @@ def _row(
         layout=str(first["layout"]),
         drafter=str(first["drafter"]),
         k=int(first["k"]),
-        concurrency=int(first["concurrency"]),
+        axis=own[0].axis,
+        level=float(first["level"]),
         blocks=len(used),
         verdict=NO_VERDICT if crowded and verdict.word != INVALID else verdict.word,
         reason="client and engine shared a core: measured, never judged"

@@ -6,6 +6,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from analysis.axis import AXES, number
 from analysis.rows import Ratio, VerdictRow
 from analysis.summary import Summary
 from orchestrator.estimate import Estimate, device_time
@@ -22,13 +23,13 @@ def console() -> Console:
 
 
 def verdict_table(summary: Summary) -> RenderableType:
-    """Return one row per arm and concurrency, under a banner of what the figures are."""
+    """Return one row per arm and load level, under a banner of what the figures are."""
     table = Table(
         title=f"Ratio to the baseline of the same layout and block; verdict on {summary.objective} throughput"
     )
     for name in (
         "arm",
-        "C",
+        AXES[summary.axis].column,
         "total",
         "computed",
         "output",
@@ -47,7 +48,7 @@ def verdict_table(summary: Summary) -> RenderableType:
         ratios = (row.total, row.computed, row.output, row.user_speed, row.ttft_p95, row.e2el_p95)
         table.add_row(
             Text(row.label),
-            str(row.concurrency),
+            number(row.level),
             *(ratio_text(ratio) for ratio in ratios),
             "-" if row.mal is None else f"{row.mal:.2f}",
             _verdict(row),
@@ -60,7 +61,7 @@ def verdict_table(summary: Summary) -> RenderableType:
 
 def crossover_lines(summary: Summary) -> RenderableType:
     """Return where each arm's total, computed and output throughput and user speed pass 1."""
-    table = Table(title="Crossover: the concurrency where the ratio passes 1", show_edge=False)
+    table = Table(title=f"Crossover: the {AXES[summary.axis].noun} where the ratio passes 1", show_edge=False)
     for name in ("arm", "of", "where"):
         table.add_column(name)
     for row in summary.crossovers:
@@ -149,11 +150,7 @@ def _verdict(row: VerdictRow) -> Text:
 
 def _reasons(summary: Summary) -> list[Text]:
     """Return why each invalid row is so, a line each: in the table they would squeeze the figures."""
-    return [
-        Text(f"{row.label} C={row.concurrency}: {row.reason}")
-        for row in summary.rows
-        if row.verdict == "invalid"
-    ]
+    return [Text(f"{row.label} {row.at}: {row.reason}") for row in summary.rows if row.verdict == "invalid"]
 
 
 def _banners(summary: Summary) -> list[Text]:

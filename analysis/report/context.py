@@ -9,6 +9,7 @@ from typing import Any
 import plotly.graph_objects as go
 from markupsafe import Markup
 
+from analysis.axis import AXES, number
 from analysis.figures import k_figures, layout_figure, ratio_figure
 from analysis.fit import CONFIDENCE
 from analysis.frame import arm_labels, as_results, cells_frame
@@ -73,6 +74,8 @@ def build_context(
         "confidence": CONFIDENCE,
         "arms": _arms(summary.rows),
         "banners": _banners(summary),
+        "axis": AXES[summary.axis],
+        "level": number,
         "blocks": len({cell.block for cell in cells}),
         "figures": _figures(summary, cells),
         "failed_gates": [
@@ -117,12 +120,12 @@ def _figures(summary: Summary, cells: Sequence[CellResult]) -> list[Figure]:
     bars = "Bars are simultaneous 95 % intervals."
     wanted: list[tuple[str, str, str, go.Figure | None]] = []
     for name in dict.fromkeys((summary.objective, "user_speed", "output", "computed")):
-        title = f"{OBJECTIVES[name].title.capitalize()} against concurrency"
+        title = f"{OBJECTIVES[name].title.capitalize()} against {AXES[summary.axis].noun}"
         told = f"{bars} The band along 1 is the crossover bracket, the ring its estimate."
         wanted.append((f"ratio-{name}", title, told, ratio_figure(summary, name)))
     for index, (family, figure) in enumerate(k_figures(summary)):
         wanted.append((f"k-{index}", f"Draft length against ratio: {family}", bars, figure))
-    told = "Geometric mean over blocks, baselines included; at each concurrency the best bar is 100."
+    told = "Geometric mean over blocks, baselines included; at each level the best bar is 100."
     wanted.append(("layout", "Layout and drafter", told, layout_figure(cells_frame(cells))))
     return [
         Figure(key=key, title=title, note=note, body=_body(key, figure))
@@ -170,7 +173,7 @@ def _cell_order(cell: CellResult) -> tuple[Any, ...]:
         cell.drafter,
         cell.k,
         cell.arm_label,
-        cell.concurrency,
+        cell.level,
         cell.role,
     )
 

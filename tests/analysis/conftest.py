@@ -44,7 +44,9 @@ def cell(**changes: Any) -> CellResult:
         "metrics": metrics(100.0),
     }
     values |= changes
-    place = [values[key] for key in ("arm_label", "concurrency", "block", "segment", "role")]
+    values["level"] = values["concurrency"] if values["concurrency"] is not None else values["rate"]
+    place = [values[key] for key in ("arm_label", "level", "block", "segment", "role")]
+    del values["level"]
     values.setdefault("cell", "-".join(str(part).replace("/", "-") for part in place))
     return CellResult(**values)
 
@@ -66,6 +68,7 @@ def sweep(
     arms: Sequence[TrueArm] = (TrueArm(),),
     *,
     levels: Sequence[int] = (1, 4, 16),
+    axis: str = "concurrency",
     blocks: int = 3,
     noise: float = 0.0,
     start: float = 0.0,
@@ -110,10 +113,10 @@ def sweep(
                         layout=layout,
                         drafter=arm.drafter if arm else "none",
                         k=arm.k if arm else 0,
-                        concurrency=level,
                         block=block,
                         role=role,
                         metrics=figures,
+                        **{"concurrency": None, axis: level},
                         **changes,
                     )
                 )

@@ -3,9 +3,11 @@ import math
 import numpy as np
 import pytest
 
+from analysis.axis import AXES
 from analysis.crossings import crossover_text
 from analysis.crossover import ABOVE, BELOW, CROSSES, UNKNOWN, find_crossings, find_crossover
 
+CONCURRENCY = AXES["concurrency"]
 TOTAL = (math.log(1.29), math.log(0.91))
 COMPUTED = (math.log(1.73), math.log(0.80))
 
@@ -44,18 +46,20 @@ def test_published_brackets_by_draft_length(
 def test_not_within_the_levels_tried() -> None:
     above, below = find_crossover((1, 4), (0.5, 0.1)), find_crossover((1, 4), (-0.1, -0.5))
     assert (above.kind, below.kind) == (ABOVE, BELOW)
-    assert "not within the levels tried: above 1 from C=1 to C=4" in crossover_text(above, (1, 4))
-    assert "below 1 from C=1 to C=4" in crossover_text(below, (1, 4))
-    assert "at C=8, the only level tried" in crossover_text(find_crossover((8,), (0.2,)), (8,))
+    assert "not within the levels tried: above 1 from C=1 to C=4" in crossover_text(
+        above, (1, 4), CONCURRENCY
+    )
+    assert "below 1 from C=1 to C=4" in crossover_text(below, (1, 4), CONCURRENCY)
+    assert "at C=8, the only level tried" in crossover_text(find_crossover((8,), (0.2,)), (8,), CONCURRENCY)
     assert find_crossover((), ()).kind == UNKNOWN
-    assert crossover_text(find_crossover((), ()), ()) == "no ratios"
+    assert crossover_text(find_crossover((), ()), (), CONCURRENCY) == "no ratios"
 
 
 def test_every_crossing_of_a_curve_that_is_not_monotone() -> None:
     found = find_crossover((1, 4, 16, 64), (-0.1, 0.2, -0.2, 0.1))
     assert [crossing.downward for crossing in found.crossings] == [False, True, False]
     assert found.main is found.crossings[1]
-    text = crossover_text(found, (1, 4, 16, 64))
+    text = crossover_text(found, (1, 4, 16, 64), CONCURRENCY)
     assert text.startswith("falls through 1 between C=4 and C=16")
     assert "rises through 1 between C=1 and C=4" in text
     assert "rises through 1 between C=16 and C=64" in text
@@ -64,7 +68,14 @@ def test_every_crossing_of_a_curve_that_is_not_monotone() -> None:
 def test_only_rising() -> None:
     found = find_crossover((1, 4), (-0.1, 0.2))
     assert found.main is None
-    assert crossover_text(found, (1, 4)).startswith("rises through 1 between C=1 and C=4")
+    assert crossover_text(found, (1, 4), CONCURRENCY).startswith("rises through 1 between C=1 and C=4")
+
+
+def test_levels_of_an_open_loop_are_told_as_rates() -> None:
+    found = find_crossover((0.5, 2.0), (0.1, -0.1))
+    assert crossover_text(found, (0.5, 2.0), AXES["rate"]) == "falls through 1 between 0.5/s and 2/s, near 1"
+    above = find_crossover((1.0, 2.5), (0.2, 0.1))
+    assert "above 1 from x1 to x2.5" in crossover_text(above, (1.0, 2.5), AXES["rate_scale"])
 
 
 def test_exactly_one_at_a_level_is_the_crossing() -> None:
@@ -79,7 +90,7 @@ def test_running_out_of_memory_is_a_loss_without_a_point() -> None:
     assert (found.main.lower, found.main.upper) == (4, 16)
     assert found.main.log_log is None
     assert found.main.linear is None
-    assert crossover_text(found, (1, 4, 16)) == (
+    assert crossover_text(found, (1, 4, 16), CONCURRENCY) == (
         "falls through 1 between C=4 and C=16, where memory ran out [95 %: 4 to 4]"
     )
 
@@ -115,11 +126,11 @@ def test_censored_ends_say_so() -> None:
     assert high.high is None
     assert high.high_censored
     assert not high.low_censored
-    assert "above 16]" in crossover_text(high, (1, 4, 16))
+    assert "above 16]" in crossover_text(high, (1, 4, 16), CONCURRENCY)
     low = find_crossover((1, 4, 16), (0.01, -0.2, -0.5), np.diag([0.05**2] * 3), df=5)
     assert low.low is None
     assert low.low_censored
-    assert "[95 %: below 1 to" in crossover_text(low, (1, 4, 16))
+    assert "[95 %: below 1 to" in crossover_text(low, (1, 4, 16), CONCURRENCY)
     sure = find_crossover((1, 4), (0.5, 0.4), np.diag([0.01**2] * 2), df=20)
     assert (sure.low, sure.high, sure.high_censored, sure.low_censored) == (None, None, True, False)
 

@@ -22,6 +22,11 @@ def save(root: Path, results: list[CellResult]) -> None:
         (folder / "result.json").write_text(json.dumps(result.to_dict()))
 
 
+def test_levels_of_two_kinds_are_not_of_one_sweep(make_cell: Make) -> None:
+    with pytest.raises(ValueError, match="levels of concurrency and rate"):
+        cells_frame([make_cell(), make_cell(concurrency=None, rate=4.0)])
+
+
 def test_columns_and_values(make_cell: Make) -> None:
     result = make_cell(
         factors={"drafter.k": "3"},
@@ -72,7 +77,7 @@ def test_load_sweep_reads_all_there_is(tmp_path: Path, make_cell: Make) -> None:
     save(tmp_path / "a b'; echo", results)
     sweep = load_sweep(str(tmp_path / "a b'; echo"))
     assert sweep.plan == {"name": "study"}
-    assert sorted(sweep.results, key=lambda r: r.concurrency) == results
+    assert sorted(sweep.results, key=lambda r: r.level) == results
     assert len(sweep.cells) == 2
 
 

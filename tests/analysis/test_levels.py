@@ -47,6 +47,6 @@ def test_no_replicate_anywhere_gives_no_covariance(make_sweep: Sweep) -> None:
 def test_levels_are_ascending_and_split_by_what_shared_a_core(make_sweep: Sweep, true_arm: Any) -> None:
     crowded = make_sweep([true_arm(layout="tp2", label="tp2/ngram-k3")], oversubscribed=True)
     levels = fit_levels(cells_frame([*crowded, *make_sweep()]))
-    assert [(level.concurrency, level.oversubscribed) for level in levels] == [
+    assert [(level.value, level.oversubscribed) for level in levels] == [
         (1, False), (1, True), (4, False), (4, True), (16, False), (16, True),
     ]  # fmt: skip

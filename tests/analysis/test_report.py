@@ -242,3 +242,25 @@ def test_layout_figure_is_per_device_and_indexed_to_the_best(make_sweep: Sweep, 
     assert heights[("none", "tp2")] == pytest.approx(100.0 / 3)
     assert heights[("none", "tp1")] == pytest.approx(200.0 / 3)
     assert layout_figure(cells_frame([])) is None
+
+
+def test_a_sweep_over_rates_says_rates(make_sweep: Sweep, true_arm: Any, tmp_path: Path) -> None:
+    arm = true_arm(ratios={0.5: 1.2, 2: 0.9})
+    results = make_sweep((arm,), levels=(0.5, 2), axis="rate", noise=0.001)
+    results[0] = dataclasses.replace(results[0], outcome=FAILED, cause="died", metrics={})
+    summary = summarise(results, threshold=0.02)
+    page = render(tmp_path, plan=PLAN, results=results, summary=summary)
+    seen = Tags()
+    seen.feed(page)
+    assert "conv./s" in seen.text
+    assert "The arrival rate from which a ratio lies below 1." in seen.text
+    assert "falls through 1 between 0.5/s and 2/s" in seen.text
+    assert "tp1/none, 0.5/s, block 0" in " ".join(seen.text.split())
+    assert "C=" not in seen.text
+    figure = ratio_figure(summary, "total")
+    assert figure is not None
+    assert figure.layout.xaxis.title.text == "arrival rate (conversations/s), log scale"
+    assert list(figure.layout.xaxis.ticktext) == ["0.5", "2"]
+    bars = layout_figure(cells_frame(results))
+    assert bars is not None
+    assert set(bars.data[0].x[0]) == {"0.5/s", "2/s"}

@@ -21,8 +21,8 @@ def change(
     return [dataclasses.replace(result, **changes) if where(result) else result for result in results]
 
 
-def at(summary: Summary, concurrency: int) -> VerdictRow:
-    (row,) = (row for row in summary.rows if row.concurrency == concurrency)
+def at(summary: Summary, level: float) -> VerdictRow:
+    (row,) = (row for row in summary.rows if row.level == level)
     return row
 
 
@@ -31,9 +31,24 @@ def plain(make_sweep: Sweep) -> list[CellResult]:
     return make_sweep(blocks=3, noise=0.004, start=0.002)
 
 
+def test_a_sweep_over_arrival_rates(make_sweep: Sweep, true_arm: Any) -> None:
+    """Half a conversation a second to two: levels are numbers, and need not be whole."""
+    arm = true_arm(ratios={0.5: 1.2, 1: 1.1, 2: 0.9})
+    results = make_sweep((arm,), levels=(0.5, 1, 2), axis="rate", noise=0.001)
+    summary = summarise(results, threshold=0.02)
+    assert summary.axis == "rate"
+    assert [(row.axis, row.level, row.at) for row in summary.rows] == [
+        ("rate", 0.5, "0.5/s"), ("rate", 1.0, "1/s"), ("rate", 2.0, "2/s"),
+    ]  # fmt: skip
+    (total,) = (row for row in summary.crossovers if row.objective == "total")
+    assert total.text.startswith("falls through 1 between 1/s and 2/s, near 1.")
+    assert [spread.level for spread in summary.aa_spread] == [0.5, 1.0, 2.0]
+    assert all(row.blocks == 3 for row in summary.rows)
+
+
 def test_words_ratios_and_crossover_of_a_known_sweep(plain: list[CellResult]) -> None:
     summary = summarise(plain, threshold=0.02)
-    assert [(row.concurrency, row.verdict) for row in summary.rows] == [(1, WINS), (4, WINS), (16, LOSES)]
+    assert [(row.level, row.verdict) for row in summary.rows] == [(1, WINS), (4, WINS), (16, LOSES)]
     row = at(summary, 4)
     assert row.total is not None
     assert row.total.lo is not None
@@ -97,9 +112,9 @@ def test_oversubscribed_cells_are_not_pooled_with_others(make_sweep: Sweep, true
         [true_arm(layout="tp2", label="tp2/ngram-k3")], blocks=3, noise=0.5, seed=9, oversubscribed=True
     )
     alone, mixed = summarise(quiet, threshold=0.02), summarise([*quiet, *wild], threshold=0.02)
-    kept = {row.concurrency: row for row in mixed.rows if row.layout == "tp1"}
-    assert {row.concurrency: row.total for row in alone.rows} == {c: row.total for c, row in kept.items()}
-    assert {row.concurrency: row.verdict for row in alone.rows} == {c: row.verdict for c, row in kept.items()}
+    kept = {row.level: row for row in mixed.rows if row.layout == "tp1"}
+    assert {row.level: row.total for row in alone.rows} == {c: row.total for c, row in kept.items()}
+    assert {row.level: row.verdict for row in alone.rows} == {c: row.verdict for c, row in kept.items()}
 
 
 def test_out_of_memory_is_named_and_counts_as_a_loss_in_the_crossover(
