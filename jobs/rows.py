@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from jobs.measures.timing import origin
 from jobs.replay.data import ReplayData
 from jobs.replay.job import RequestRecord
 
@@ -18,7 +19,9 @@ _REQUESTS = pa.schema(
         ("turn", pa.int32()),
         ("user", pa.int32()),
         ("replica", pa.int32()),
+        ("scheduled", pa.int64()),
         ("dispatched", pa.int64()),
+        ("send_lag", pa.int64()),
         ("first", pa.int64()),
         ("last", pa.int64()),
         ("ended", pa.int64()),
@@ -44,7 +47,7 @@ _REQUESTS = pa.schema(
 def requests_parquet(data: ReplayData) -> bytes:
     """Return one row a request in order of dispatch: its record and its latencies.
 
-    Times are nanoseconds of CLOCK_MONOTONIC; `in_window` says whether the steady window holds the dispatch.
+    Times are nanoseconds of CLOCK_MONOTONIC. Latencies of an open loop count from `scheduled`. `in_window` says whether the steady window holds the dispatch.
     """
     rows = [_row(request, data) for request in data.requests]
     return _bytes(pa.Table.from_pylist(rows, schema=_REQUESTS))
@@ -60,8 +63,9 @@ def gauges_parquet(rows: Sequence[Mapping[str, Any]]) -> bytes:
 def _row(request: RequestRecord, data: ReplayData) -> dict[str, Any]:
     row = asdict(request)
     first, last = request.first, request.last
-    row["ttft_ms"] = None if first is None else (first - request.dispatched) / 1e6
-    row["e2el_ms"] = None if last is None else (last - request.dispatched) / 1e6
+    begun = origin(request, scheduled=data.open_loop)
+    row["ttft_ms"] = None if first is None else (first - begun) / 1e6
+    row["e2el_ms"] = None if last is None else (last - begun) / 1e6
     tokens = (request.completion_tokens or 0) - request.first_tokens
     decoded = first is not None and last is not None and request.chunks > 1 and tokens > 0
     row["tpot_ms"] = (
