@@ -47,7 +47,8 @@ _REQUESTS = pa.schema(
 def requests_parquet(data: ReplayData) -> bytes:
     """Return one row a request in order of dispatch: its record and its latencies.
 
-    Times are nanoseconds of CLOCK_MONOTONIC. Latencies of an open loop count from `scheduled`. `in_window` says whether the steady window holds the dispatch.
+    Times are nanoseconds of CLOCK_MONOTONIC. Latencies of an open loop count from `scheduled`. `in_window`
+    says whether the steady window holds the dispatch.
     """
     rows = [_row(request, data) for request in data.requests]
     return _bytes(pa.Table.from_pylist(rows, schema=_REQUESTS))
