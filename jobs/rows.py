@@ -12,6 +12,14 @@ from jobs.measures.timing import origin
 from jobs.replay.data import ReplayData
 from jobs.replay.job import RequestRecord
 
+_SPECULATION = pa.struct(
+    [
+        ("steps", pa.int32()),
+        ("drafted", pa.int32()),
+        ("accepted", pa.int32()),
+        ("histogram", pa.list_(pa.int32())),
+    ]
+)
 _REQUESTS = pa.schema(
     [
         ("conversation", pa.string()),
@@ -36,6 +44,7 @@ _REQUESTS = pa.schema(
         ("finish_reason", pa.string()),
         ("error", pa.string()),
         ("error_detail", pa.string()),
+        ("speculation", _SPECULATION),
         ("ttft_ms", pa.float64()),
         ("tpot_ms", pa.float64()),
         ("e2el_ms", pa.float64()),

@@ -51,6 +51,30 @@ class ReplayJob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Speculation:
+    """What the engine says about the drafts of one request."""
+
+    steps: int
+    """Verification steps that had a draft."""
+    drafted: int
+    """Draft tokens proposed."""
+    accepted: int
+    """Draft tokens accepted."""
+    histogram: tuple[int, ...] = ()
+    """Steps by the number of draft tokens accepted, from none on."""
+
+    @property
+    def mean_length(self) -> float | None:
+        """Tokens a step, the verifier's own included; None without a step."""
+        return 1 + self.accepted / self.steps if self.steps else None
+
+    @property
+    def per_position(self) -> tuple[float, ...]:
+        """Share of steps in which position 1, 2, ... was accepted (unconditional)."""
+        return tuple(sum(self.histogram[j:]) / self.steps for j in range(1, len(self.histogram)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRecord:
     """One request as the client saw it. Times are nanoseconds of CLOCK_MONOTONIC."""
 
@@ -89,6 +113,8 @@ class RequestRecord:
     error: str | None
     """None for a success, else the cause: `http_500`, `refused`, `cut`, `stall`, `short`, ..."""
     error_detail: str = ""
+    speculation: Speculation | None = None
+    """The engine's own account of this request's drafts; None where it gives none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -90,6 +90,7 @@ class ReplayLog:
             finish_reason=reader.finish_reason,
             error=reader.error,
             error_detail=reader.error_detail,
+            speculation=reader.speculation,
         )
         self._requests_file.write(self._encoder.encode(record) + b"\n")
         self._chunks_file.write(_packed(reader.times, reader.counts, index))

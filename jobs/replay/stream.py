@@ -15,6 +15,8 @@ from typing import Any
 
 import msgspec
 
+from jobs.replay.job import Speculation
+
 ABORTED = ("abort", "error")
 """Finish reasons with which an engine says that it gave up."""
 DETAIL_LENGTH = 500
@@ -49,9 +51,22 @@ class _Chunk(msgspec.Struct):
     usage: _Usage | None = None
     error: Any = None
     object: str | None = None
+    metrics: msgspec.Raw = msgspec.Raw()
+
+
+class _Speculation(msgspec.Struct):
+    num_spec_steps: int
+    num_draft_tokens: int
+    num_accepted_draft_tokens: int
+    acceptance_histogram: tuple[int, ...] = ()
+
+
+class _Metrics(msgspec.Struct):
+    speculative_decoding: _Speculation | None = None
 
 
 _decode = msgspec.json.Decoder(_Chunk).decode
+_decode_metrics = msgspec.json.Decoder(_Metrics).decode
 
 
 class StreamReader:
@@ -66,6 +81,7 @@ class StreamReader:
         "error_detail",
         "finish_reason",
         "prompt_tokens",
+        "speculation",
         "times",
     )
 
@@ -77,6 +93,7 @@ class StreamReader:
         self.prompt_tokens: int | None = None
         self.cached_tokens: int | None = None
         self.completion_tokens: int | None = None
+        self.speculation: Speculation | None = None
         self.finish_reason: str | None = None
         self.done = False
         self.error: str | None = None
@@ -106,6 +123,8 @@ class StreamReader:
                 self.times.append(now)
                 self.counts.append(0)
             return
+        if choice is None:
+            self._take_metrics(chunk.metrics)
         self.prompt_tokens = usage.prompt_tokens
         if usage.prompt_tokens_details is not None and usage.prompt_tokens_details.cached_tokens is not None:
             self.cached_tokens = usage.prompt_tokens_details.cached_tokens
@@ -141,6 +160,20 @@ class StreamReader:
         elif self.completion_tokens != expected_tokens:
             word = "short" if (self.completion_tokens or 0) < expected_tokens else "long"
             self.fail(word, f"{self.completion_tokens} tokens instead of the pinned {expected_tokens}")
+
+    def _take_metrics(self, metrics: msgspec.Raw) -> None:
+        """Keep what the engine says about this request's drafts; other forms of the field are no failure."""
+        try:
+            found = _decode_metrics(metrics).speculative_decoding
+        except msgspec.DecodeError:
+            return
+        if found is not None:
+            self.speculation = Speculation(
+                steps=found.num_spec_steps,
+                drafted=found.num_draft_tokens,
+                accepted=found.num_accepted_draft_tokens,
+                histogram=found.acceptance_histogram,
+            )
 
     def _spread(self) -> None:
         """Bring the counts in line with the final usage."""

@@ -1,6 +1,7 @@
 """What is a token, and what is a failure: the stream corpus."""
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -158,3 +159,53 @@ def test_the_first_failure_stays() -> None:
 
 def test_a_null_error_is_none() -> None:
     assert play({**GOOD, "error": None}, final(4), DONE, expected=4).error is None
+
+
+ACCEPTANCE = {
+    "mean_acceptance_length": 1.2325581395348837,
+    "draft_acceptance_rate": 0.07751937984496124,
+    "acceptance_histogram": [39, 1, 0, 3],
+    "num_spec_steps": 43,
+    "num_accepted_draft_tokens": 10,
+    "num_draft_tokens": 129,
+    "num_spec_tokens": 3,
+}
+
+
+def test_the_engines_account_of_a_requests_drafts_is_kept() -> None:
+    last = {"choices": [], "usage": usage(4), "metrics": {"speculative_decoding": ACCEPTANCE}}
+    found = play(GOOD, last, DONE, expected=4).speculation
+    assert found is not None
+    assert (found.steps, found.accepted, found.drafted) == (43, 10, 129)
+    assert sum(found.histogram) == found.steps
+    assert sum(accepted * steps for accepted, steps in enumerate(found.histogram)) == found.accepted
+    assert found.mean_length == pytest.approx(ACCEPTANCE["mean_acceptance_length"])
+    assert found.accepted / found.drafted == pytest.approx(ACCEPTANCE["draft_acceptance_rate"])
+    assert found.per_position == pytest.approx([4 / 43, 3 / 43, 3 / 43])
+
+
+@pytest.mark.parametrize("metrics", [None, [], "fast", {}, {"speculative_decoding": {"steps": 1}}])
+def test_metrics_of_another_form_are_no_failure(metrics: Any) -> None:
+    reader = play(GOOD, {"choices": [], "usage": usage(4), "metrics": metrics}, DONE, expected=4)
+    assert reader.error is None
+    assert reader.speculation is None
+
+
+def test_chunks_of_several_tokens_are_spread_over_their_gap() -> None:
+    """A server at 292.29 tokens/s in chunks 8.72 ms apart has 3.4 ms a token, whatever its chunks hold."""
+    gap, per_second, chunks = 8.72e-3, 292.29, 1000
+    total = [round(gap * per_second * (index + 1)) for index in range(chunks)]
+    reader = StreamReader()
+    for index, tokens in enumerate(total):
+        choice = {"text": "x", "finish_reason": "length" if index == chunks - 1 else None}
+        chunk = {"choices": [choice], "usage": usage(tokens)}
+        reader.feed(json.dumps(chunk).encode(), round(index * gap * 1e9))
+    reader.feed(json.dumps(final(total[-1])).encode(), round(chunks * gap * 1e9))
+    reader.feed(DONE, round(chunks * gap * 1e9))
+    reader.settle(total[-1])
+    assert reader.error is None
+    per_chunk = [after - before for before, after in pairwise(reader.counts)]
+    assert set(per_chunk) == {2, 3}
+    assert 2.5 <= sum(per_chunk) / len(per_chunk) <= 2.7
+    tpot_ms = (reader.times[-1] - reader.times[0]) / (reader.counts[-1] - reader.counts[0]) / 1e6
+    assert tpot_ms == pytest.approx(3.42, abs=0.02)
