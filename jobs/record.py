@@ -132,7 +132,7 @@ def _start(fleet: Fleet, task: RecordTask, memory: GpuMemory) -> float:
 def _complete_all(fleet: Fleet, task: RecordTask) -> Generator[RecordReport]:
     url = fleet.servers[0].url
     with ThreadPoolExecutor(task.concurrency) as threads, _client(task) as client:
-        completer = _Completer(task, client, url)
+        completer = Completer(task, client, url)
         waiting: set[Future[Recording | RecorderSkipped]] = {
             threads.submit(completer.complete, conversation) for conversation in task.conversations
         }
@@ -159,7 +159,7 @@ def _client(task: RecordTask) -> httpx.Client:
     )
 
 
-class _Completer:
+class Completer:
     """Completes conversations, several at a time in threads of their own."""
 
     def __init__(self, task: RecordTask, client: httpx.Client, url: str) -> None:
