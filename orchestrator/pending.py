@@ -69,6 +69,8 @@ def block_task(
         workload_digest=plan.workload.digest,
         seed=plan.seed,
         warmup_requests=plan.warmup_requests,
+        warmup_rounds_max=plan.warmup_rounds_max,
+        cache=plan.cache,
         ready_seconds=plan.timeouts.ready,
         stop_seconds=plan.timeouts.stop,
         stall_seconds=plan.timeouts.stall,

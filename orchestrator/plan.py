@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from engines.digest import digest
 from engines.spec import EngineConfig
+from jobs.cache_state import CachePlan
 from jobs.load import LoadLevel
 
 SCHEMA = 1
@@ -158,7 +159,11 @@ class Plan:
     tracking: Mapping[str, Any]
     """MLflow store: `uri` (None for SQLite beside the results) and `experiment`."""
     warmup_requests: int = 4
-    """Warm-up requests per user before each level."""
+    """Requests per user in a warm-up round before each level."""
+    warmup_rounds_max: int = 3
+    """Most warm-up rounds before each level."""
+    cache: CachePlan = field(default_factory=CachePlan)
+    """State of the prefix cache before each replay."""
     notes: tuple[str, ...] = ()
     """What planning changed or found: duplicates merged, conversations repeated as epochs, ..."""
     overrides: tuple[str, ...] = ()
@@ -174,7 +179,8 @@ class Plan:
             "blocks": [asdict(block) for block in self.blocks],
             "workload": self.workload.digest,
             "seed": self.seed,
-            "warmup_requests": self.warmup_requests,
+            "warmup": [self.warmup_requests, self.warmup_rounds_max],
+            "cache": asdict(self.cache),
         }
         return digest(content)
 
@@ -227,6 +233,7 @@ class Plan:
         )
         fields["cluster"] = Cluster(**data["cluster"])
         fields["timeouts"] = Timeouts(**data["timeouts"])
+        fields["cache"] = CachePlan(**data["cache"])
         fields["notes"] = tuple(data["notes"])
         fields["overrides"] = tuple(data["overrides"])
         plan = cls(**fields)

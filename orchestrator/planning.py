@@ -11,6 +11,7 @@ from engines.base import Site
 from engines.digest import canonical_json
 from engines.registry import engine_named
 from engines.spec import EngineConfig, Model
+from jobs.cache_state import CachePlan
 from jobs.load import LoadLevel
 from jobs.workload.tokens import TokenWorkload
 from orchestrator.arms import build_arms, engine_config, left_out, swept_keys
@@ -23,7 +24,18 @@ from orchestrator.plan import Cluster, Plan, Timeouts
 from orchestrator.secrecy import check_no_secrets
 from orchestrator.sweep import Point
 
-SHARED = ("name", "results", "seed", "exclude", "workload", "design", "cluster", "tracking", "timeouts")
+SHARED = (
+    "name",
+    "results",
+    "seed",
+    "exclude",
+    "workload",
+    "cache",
+    "design",
+    "cluster",
+    "tracking",
+    "timeouts",
+)
 """Groups and keys that belong to the sweep as a whole and so cannot be an axis of it."""
 
 _CPUS_PER_DEVICE = {"gpu": 2.0, "cpu": 1.0, "emulated": 0.25}
@@ -82,6 +94,8 @@ def make_plan(points: Sequence[Point]) -> Planned:
         seed=shared["seed"],
         threshold=design["threshold"],
         warmup_requests=design["warmup_requests"],
+        warmup_rounds_max=design["warmup_rounds_max"],
+        cache=_cache(shared["cache"]),
         tracking=shared["tracking"],
         notes=(*notes, *arms.notes, *_load_notes(bound, levels)),
         overrides=_words(points),
@@ -193,6 +207,19 @@ def _check_design(design: Mapping[str, Any]) -> None:
     if design["warmup_requests"] < 0 or design["threshold"] < 0:
         message = "design.warmup_requests and design.threshold cannot be negative; 2 and 0.02 are usual"
         raise ConfigError(message)
+    if design["warmup_rounds_max"] < 1:
+        message = (
+            f"design.warmup_rounds_max is {design['warmup_rounds_max']}; choose 1 or more "
+            "(design.warmup_requests=0 leaves the warm-up out)"
+        )
+        raise ConfigError(message)
+
+
+def _cache(settings: Mapping[str, Any]) -> CachePlan:
+    try:
+        return CachePlan(**settings)
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
 
 
 def _load_notes(bound: Bound, levels: Sequence[LoadLevel]) -> list[str]:

@@ -138,7 +138,25 @@ class DesignSchema:
     threshold: float = MISSING
     """Practical threshold of the verdict as a share: 0.02 is 2 %."""
     warmup_requests: int = MISSING
-    """Warm-up requests per user before each level."""
+    """Requests per user in a warm-up round, on text that is not in the workload; 0 for no warm-up."""
+    warmup_rounds_max: int = MISSING
+    """Most warm-up rounds before each level; fewer where the step time has settled earlier."""
+
+
+@dataclass
+class CacheSchema:
+    """Group `cache`: the state of the prefix cache before each replay."""
+
+    state: str = MISSING
+    """`cold`: emptied, or apart by a salt or a fresh engine; `primed`: then made warm, and proven so."""
+    prime: Any = "prefix"
+    """What primes it: `prefix` (what all first turns share), `first_turns`, `all`, or so many tokens of each
+    first turn."""
+    expect: str = "exact"
+    """`exact`: first turns have to find what the order of sending decides; `at_most`: no more than that, for
+    models of which engines keep less than whole prefixes."""
+    reset_seconds: float = 30.0
+    """How long a reset of the cache is tried, in seconds, before a salt or a fresh engine has to do."""
 
 
 @dataclass
@@ -199,6 +217,7 @@ class SpecloadSchema:
     layout: LayoutSchema = field(default_factory=LayoutSchema)
     workload: WorkloadSchema = field(default_factory=WorkloadSchema)
     load: LoadSchema = field(default_factory=LoadSchema)
+    cache: CacheSchema = field(default_factory=CacheSchema)
     design: DesignSchema = field(default_factory=DesignSchema)
     cluster: ClusterSchema = field(default_factory=ClusterSchema)
     tracking: TrackingSchema = field(default_factory=TrackingSchema)

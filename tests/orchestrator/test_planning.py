@@ -135,7 +135,21 @@ def test_exclude_is_said_and_cut(plan_of):
     assert "exclude drafter.method=mtp, drafter.k=7 leaves out 1 point" in plan.notes
 
 
-@pytest.mark.parametrize("axis", ["seed=0,1", "name=a,b", "design.blocks=1,2", "workload.limit=2,4"])
+@pytest.mark.parametrize(
+    "axis", ["seed=0,1", "name=a,b", "design.blocks=1,2", "workload.limit=2,4", "cache=cold,primed"]
+)
+def test_the_cache_state_is_part_of_the_sweep_and_of_its_saved_plan(plan_of, tmp_path):
+    cold, primed = (
+        plan_of("drafter=eagle3").plan,
+        plan_of("drafter=eagle3", "cache=primed", "cache.prime=256").plan,
+    )
+    assert (cold.cache.state, primed.cache.state, primed.cache.prime) == ("cold", "primed", 256)
+    assert cold.digest != primed.digest
+    assert type(primed).from_dict(json.loads(json.dumps(primed.to_dict()))) == primed
+    shorter = plan_of("drafter=eagle3", "design.warmup_rounds_max=1").plan
+    assert shorter.digest != cold.digest
+
+
 def test_what_cannot_be_an_axis(plan_of, axis):
     with pytest.raises(ConfigError, match=axis.partition("=")[0].partition(".")[0]):
         plan_of("-m", "drafter=eagle3", axis)
@@ -153,6 +167,12 @@ def test_what_cannot_be_an_axis(plan_of, axis):
         (["drafter.acceptance.alpha=1.5"], "acceptance.alpha"),
         (["load.concurrency=0"], "load.concurrency"),
         (["design.blocks=0"], "design.blocks"),
+        (["design.warmup_rounds_max=0"], "design.warmup_rounds_max"),
+        (["cache.state=tepid"], "cache.state"),
+        (["cache=primed", "cache.prime=most"], "cache.prime"),
+        (["cache=primed", "cache.prime=0"], "cache.prime"),
+        (["cache.expect=less"], "cache.expect"),
+        (["cache.reset_seconds=-1"], "cache.reset_seconds"),
         (["engine.device=abacus"], "engine.device"),
         (["engine.name=nope"], "engine.name"),
         (["layout=tp4", "cluster.slots=2"], "needs 4 devices and this machine offers 2"),
