@@ -158,11 +158,11 @@ def _nothing(source: Source, selection: Selection, policies: Policies, max_conte
 def _choice_notes(selection: Selection, policies: Policies, kept: int) -> list[str]:
     notes = []
     if policies.sample is not None:
-        notes.append(
-            f"a sample of {policies.sample:g} has {selection.sampled} of {selection.seen} conversations"
-        )
+        of = _count(selection.seen, "conversation")
+        notes.append(f"a sample of {policies.sample:g} has {selection.sampled} of {of}")
     if policies.limit is not None and kept < selection.sampled:
-        notes.append(f"{kept} of {selection.sampled} conversations are used, chosen by a hash of their ids")
+        of = _count(selection.sampled, "conversation")
+        notes.append(f"{kept} of {of} are used, chosen by a hash of their ids")
     return notes
 
 
@@ -174,20 +174,25 @@ def _notes(policies: Policies, kept: Sequence[Bound]) -> list[str]:
     silent = sum(bound.silent_gaps for bound in kept)
     notes = []
     if late:
-        notes.append(
-            f"{sum(late)} turns after turn {policies.max_turns} are left out, of {len(late)} conversations"
-        )
+        turns, of = _count(sum(late), "turn"), _count(len(late), "conversation")
+        notes.append(f"left out by workload.max_turns={policies.max_turns}: {turns} of {of}")
     if cut:
+        turns, of = _count(sum(bound.cut_turns for bound in cut), "turn"), _count(len(cut), "conversation")
         what = "messages" if any(bound.conversation.block_size == 0 for bound in cut) else "blocks"
+        tokens = sum(bound.cut_tokens for bound in cut)
         notes.append(
-            f"{sum(bound.cut_turns for bound in cut)} turns of {len(cut)} conversations lost their oldest "
-            f"{what} after the system prompt ({sum(bound.cut_tokens for bound in cut)} prompt tokens) to fit "
-            "the model's context"
+            f"cut to fit the model's context, the oldest {what} after the system prompt first: {turns} of "
+            f"{of}, by {tokens} prompt tokens in all"
         )
     if capped:
-        notes.append(f"{capped} turns are pinned to {policies.max_output_tokens} output tokens, their cap")
+        turns = _count(capped, "turn")
+        notes.append(f"capped at {policies.max_output_tokens} output tokens: {turns} whose reply was longer")
     if policies.output == FIXED:
         notes.append(f"every turn is pinned to {policies.output_tokens} output tokens, whatever was recorded")
     if policies.gaps != NO_GAPS and silent:
-        notes.append(f"{silent} turns have no recorded pause and follow at once")
+        notes.append(f"no recorded pause, so sent at once after the reply: {_count(silent, 'turn')}")
     return notes
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -49,7 +49,8 @@ def warmup_prompts(workload: TokenWorkload, *, requests: int, seed: int) -> Toke
 
     Text: each prompt holds the tokens of a whole turn of the workload in a hashed order, so valid ids in
     familiar frequencies. Traces: blocks of a namespace of its own. Either way no prefix is shared, and
-    there is nothing that a prefix cache could serve to the replay. The turns are spread evenly over the workload.
+    there is nothing that a prefix cache could serve to the replay. The turns are spread evenly over the
+    workload.
 
     Raises:
         WorkloadError: fewer than one request is asked for.

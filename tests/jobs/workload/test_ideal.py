@@ -1,12 +1,19 @@
 import random
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.workload.conversation import RECORDED
+from engines.emulator.tokenizer import EmulatedTokenizer
+from jobs.workload.bind import bind
+from jobs.workload.bound import common_prefix
+from jobs.workload.conversation import HASHED, RECORDED, Workload
+from jobs.workload.filler import Filler
 from jobs.workload.ideal import ideal_cached
 from jobs.workload.tokens import TokenConversation, TokenTurn, TokenWorkload
+from jobs.workload.trace import TraceConversation, TraceTurn
 
 BLOCK = 4
 
@@ -90,3 +97,69 @@ def test_no_order_of_arrival_beats_the_bound(
     total = simulate(work, arrivals)
     bound = ideal_cached(work, order(len(conversations), epochs=2), BLOCK)
     assert total <= bound.tokens
+
+
+FILLER = Filler(vocabulary=range(100))
+
+
+@given(
+    st.lists(
+        st.lists(
+            st.tuples(st.lists(st.integers(0, 2), min_size=1, max_size=4), st.integers(1, 8)),
+            min_size=1,
+            max_size=3,
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    st.sampled_from([1, 2, 3, 4, 5, 8]),
+)
+def test_blocks_of_a_trace_count_like_their_tokens(
+    shape: list[list[tuple[list[int], int]]], block_size: int
+) -> None:
+    conversations = []
+    for index, turns in enumerate(shape):
+        made = [
+            TraceTurn(blocks=blocks, block_size=8, input_tokens=8 * (len(blocks) - 1) + last, output_tokens=1)
+            for blocks, last in turns
+        ]
+        conversations.append(TraceConversation(id=str(index), turns=tuple(made)))
+    source = Workload(name="w", conversations=tuple(conversations), validity=HASHED)
+    hashed = replace(bind(source, EmulatedTokenizer(), max_context=100), filler=FILLER)
+    spelled = workload(*(list(hashed.prompts(c)) for c in hashed.conversations))
+    orders = order(len(shape), epochs=2)
+    assert ideal_cached(hashed, orders, block_size) == ideal_cached(spelled, orders, block_size)
+
+
+def brute(work: TokenWorkload, orders: list[tuple[int, int]], block_size: int) -> int:
+    """The bound from its definition, with whole prefixes as keys."""
+    servable: Counter[tuple[int, tuple[int, ...]]] = Counter()
+    ended: set[tuple[int, tuple[int, ...]]] = set()
+    for index, epoch in orders:
+        for prompt in work.prompts(work.conversations[index]):
+            for end in range(block_size, len(prompt) + 1, block_size):
+                key = (epoch, tuple(prompt[:end]))
+                if end < len(prompt):
+                    servable[key] += 1
+                else:
+                    ended.add(key)
+    return block_size * sum(count - (key not in ended) for key, count in servable.items())
+
+
+@given(st.lists(st.lists(prompts, min_size=1, max_size=3), min_size=1, max_size=4), st.integers(1, 5))
+def test_the_count_is_that_of_the_definition(conversations: list[list[list[int]]], block_size: int) -> None:
+    made = []
+    for index, turns in enumerate(conversations):
+        kept: list[TokenTurn] = []
+        previous: list[int] = []
+        for prompt in turns:
+            keep = common_prefix(previous, prompt)
+            kept.append(TokenTurn(keep=keep, suffix=prompt[keep:], output_tokens=1))
+            previous = prompt
+        made.append(TokenConversation(id=str(index), turns=tuple(kept)))
+    work = TokenWorkload(name="w", conversations=tuple(made), validity=RECORDED, tokenizer="t")
+    assert [list(work.prompts(c)) for c in made] == conversations
+    orders = order(len(conversations), epochs=2)
+    found = ideal_cached(work, orders, block_size)
+    assert found.tokens == brute(work, orders, block_size)
+    assert found.prompt_tokens == 2 * sum(len(prompt) for turns in conversations for prompt in turns)
