@@ -9,7 +9,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator, NullFormatter, PercentFormatter
+from matplotlib.ticker import (
+    FuncFormatter,
+    MaxNLocator,
+    MultipleLocator,
+    NullFormatter,
+    NullLocator,
+    PercentFormatter,
+)
 
 from jobs.workload.inspection import Inspection, TurnReuse
 from orchestrator.errors import ConfigError
@@ -17,6 +24,8 @@ from orchestrator.errors import ConfigError
 INK, SOFT, GRID = "#1c2430", "#5c6775", "#e3e7ec"
 BLUE, ORANGE, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 _BINS = 40
+_BARS = 64
+"""Most turns that have a bar each; more are binned."""
 _WIDE = 8.0
 """Longest over shortest value from which an axis of lengths is logarithmic."""
 
@@ -66,7 +75,7 @@ def _lengths(axes: Axes, values: "array[int]", name: str, colour: str, absent: s
     if high / low > _WIDE:
         bins = np.geomspace(low, high + 1, count + 1)
         axes.set_xscale("log")
-        _ticks(axes)
+        _ticks(axes, low, high)
     else:
         bins = np.linspace(low, high + 1, min(count, high + 1 - low) + 1)
     axes.hist(np.maximum(numbers, 1), bins=bins.tolist(), color=colour, edgecolor="white", linewidth=0.4)
@@ -80,7 +89,7 @@ def _turns(axes: Axes, values: "array[int]") -> None:
     _frame(axes, "turns of a conversation", "conversations")
     numbers = np.asarray(values)
     high = int(numbers.max())
-    if high <= _BINS:
+    if high <= _BARS:
         counts = np.bincount(numbers, minlength=high + 1)[1:]
         axes.bar(np.arange(1, high + 1), counts, color=GREEN, width=0.9, edgecolor="white", linewidth=0.4)
         axes.set_xlim(0.4, high + 0.6)
@@ -89,12 +98,13 @@ def _turns(axes: Axes, values: "array[int]") -> None:
         bins = np.unique(np.geomspace(1, high + 1, _BINS + 1).round())
         axes.hist(numbers, bins=(bins - 0.5).tolist(), color=GREEN, edgecolor="white", linewidth=0.4)
         axes.set_xscale("log")
-        _ticks(axes)
+        _ticks(axes, 1, high)
     if len(numbers) and numbers.max() > _WIDE * max(1, int(np.median(numbers))):
         axes.set_yscale("log")
         axes.set_ylabel("conversations, log scale", color=SOFT)
         axes.yaxis.set_major_formatter(FuncFormatter(_plain))
-        axes.yaxis.set_minor_formatter(NullFormatter())
+        axes.yaxis.set_minor_locator(NullLocator())
+        axes.set_ylim(bottom=0.7)
 
 
 def _reuse(axes: Axes, by_turn: Sequence[TurnReuse]) -> None:
@@ -104,7 +114,7 @@ def _reuse(axes: Axes, by_turn: Sequence[TurnReuse]) -> None:
         return
     numbers = np.arange(1, len(by_turn) + 1)
     shares = [turn.cached_tokens / turn.prompt_tokens for turn in by_turn]
-    if len(by_turn) <= _BINS:
+    if len(by_turn) <= _BARS:
         axes.bar(numbers, shares, color=PINK, width=0.9, edgecolor="white", linewidth=0.4)
     else:
         axes.fill_between(numbers, shares, color=PINK, step="mid", linewidth=0)
@@ -133,17 +143,17 @@ def _frame(axes: Axes, x: str, y: str) -> None:
         axes.spines[side].set_visible(False)
     for side in ("left", "bottom"):
         axes.spines[side].set_color(GRID)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     axes.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     axes.yaxis.set_major_formatter(FuncFormatter(_plain))
     axes.xaxis.set_major_formatter(FuncFormatter(_plain))
 
 
-def _ticks(axes: Axes) -> None:
-    """Label a logarithmic axis in plain numbers, in between too where it spans little."""
-    low, high = axes.get_xlim()
+def _ticks(axes: Axes, low: float, high: float) -> None:
+    """Label a logarithmic axis in plain numbers, in between too where it does not span many decades."""
     axes.xaxis.set_major_formatter(FuncFormatter(_plain))
-    narrow = math.log10(high / low) < 2 if low > 0 else False
-    axes.xaxis.set_minor_formatter(FuncFormatter(_one_two_five) if narrow else NullFormatter())
+    few = math.log10(high / low) < 4.5
+    axes.xaxis.set_minor_formatter(FuncFormatter(_two_five) if few else NullFormatter())
 
 
 def _say(axes: Axes, text: str) -> None:
@@ -155,8 +165,8 @@ def _say(axes: Axes, text: str) -> None:
 def _plain(value: float, _: object = None) -> str:
     if abs(value) >= 1e6:
         return f"{value / 1e6:g}M"
-    return f"{value / 1e3:g}k" if abs(value) >= 1e4 else f"{value:,.0f}"
+    return f"{value / 1e3:g}k" if abs(value) >= 1e3 else f"{value:.0f}"
 
 
-def _one_two_five(value: float, _: object) -> str:
+def _two_five(value: float, _: object) -> str:
     return _plain(value) if f"{value:e}"[0] in "25" else ""

@@ -31,7 +31,9 @@ def replay_tables(found: Replayed, *, max_context: int, fit: str, is_text: bool)
     title = f"what a sweep replays in a context of {max_context:,} tokens (workload.fit={fit})"
     facts = _facts(_fact_rows(found.inspection, unanswered=0, is_text=is_text))
     lines = [*found.notes, *(f"{count} dropped: {reason}" for reason, count in grouped(found.dropped))]
-    return Group(Text(title, style="bold"), facts, Text(), _spreads(found.inspection), Text(), *_list(lines))
+    # Gaps are a policy of their own: a sweep plays none unless workload.gaps says so.
+    spreads = _spreads(found.inspection, gaps=False)
+    return Group(Text(title, style="bold"), facts, Text(), spreads, Text(), *_list(lines))
 
 
 def grouped(dropped: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -96,7 +98,7 @@ def _fact_rows(found: Inspection, *, unanswered: int, is_text: bool) -> Iterator
         yield "arrivals", _UNKNOWN, "the files have no times of arrival"
 
 
-def _spreads(found: Inspection) -> Table:
+def _spreads(found: Inspection, *, gaps: bool = True) -> Table:
     table = Table(show_edge=False)
     for name in ("", "min", "median", "mean", "p95", "max", "of"):
         table.add_column(name, justify="right" if name else "left")
@@ -105,7 +107,7 @@ def _spreads(found: Inspection) -> Table:
         ("prompt tokens of a request", found.input_tokens, 0),
         ("reply tokens of a request", found.output_tokens, 0),
         ("context a conversation needs", found.context_tokens, 0),
-        ("gap before a request (s)", found.gaps, 2),
+        *((("gap before a request (s)", found.gaps, 2),) if gaps else ()),
     ):
         spread = Spread.of(values)
         if spread is None:

@@ -5,10 +5,12 @@ another in the order of their file, so what a turn finds in the cache is all tha
 """
 
 from array import array
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+
+from jobs.workload.prefix_tree import PrefixTree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,8 +23,9 @@ class TurnShape:
     """Length of the reply; None where the workload has none."""
     gap: float | None = None
     """Seconds from the end of the previous reply to this request; None where unknown."""
-    blocks: Iterable[Hashable] | None = None
-    """The content of each block of the prompt in order, equal where the content is; None where unknown."""
+    blocks: "array[int] | None" = None
+    """The content of each block of the prompt in order, as 64-bit integers that are equal where the content
+    is; None where unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,12 +103,8 @@ class Inspection:
     """Blocks of all prompts, a last one that is not full included where the workload names it."""
     repeated_blocks: int = 0
     """Those of them that came before."""
-    first_prompt_tokens: int = 0
-    """Prompt tokens of first turns whose content is known."""
-    _children: dict[tuple[int, Hashable], int] = field(default_factory=dict)
-    """(node, content of the next block) -> node: all prefixes seen, as a tree."""
-    _first: dict[int, list[int]] = field(default_factory=dict)
-    """Node -> conversations whose first prompt holds it, and their tokens in it."""
+    tree: PrefixTree = field(default_factory=PrefixTree)
+    """All prompts whose content is known."""
 
     def add(self, conversation: ConversationShape) -> None:
         """Take one conversation into account."""
@@ -148,45 +147,20 @@ class Inspection:
     @property
     def first_turn_sharing(self) -> float | None:
         """Share of the first turns' prompt tokens, in blocks, that another conversation also starts with."""
-        shared = sum(tokens for conversations, tokens in self._first.values() if conversations > 1)
-        return shared / self.first_prompt_tokens if self.first_prompt_tokens else None
+        tree = self.tree
+        return tree.shared_first_tokens / tree.first_prompt_tokens if tree.first_prompt_tokens else None
 
-    def _reuse(
-        self, conversation: ConversationShape, number: int, length: int, blocks: Iterable[Hashable]
-    ) -> None:
+    def _reuse(self, conversation: ConversationShape, number: int, tokens: int, blocks: "array[int]") -> None:
         size = conversation.block_size
         self.block_sizes.add(size)
-        path, known = self._walk((conversation.scope, size), blocks)
-        self.blocks += len(path)
+        known = self.tree.add(
+            blocks, scope=(conversation.scope, size), block_size=size, tokens=tokens, first=number == 0
+        )
+        self.blocks += len(blocks)
         self.repeated_blocks += known
         while len(self.by_turn) <= number:
             self.by_turn.append(TurnReuse())
         turn = self.by_turn[number]
         turn.conversations += 1
-        turn.prompt_tokens += length
-        turn.cached_tokens += min(known, (length - 1) // size) * size
-        if number == 0:
-            self.first_prompt_tokens += length
-            for index, node in enumerate(path):
-                entry = self._first.setdefault(node, [0, 0])
-                entry[0] += 1
-                entry[1] += min(size, length - index * size)
-
-    def _walk(self, root: Hashable, blocks: Iterable[Hashable]) -> tuple[list[int], int]:
-        """Return the nodes of a prompt's blocks, and how many of them were there before."""
-        children = self._children
-        node = children.setdefault((-1, root), len(children))
-        path: list[int] = []
-        known = 0
-        new = False
-        for block in blocks:
-            key = (node, block)
-            found = None if new else children.get(key)
-            if found is None:  # and whatever follows a new block is new
-                new = True
-                found = children[key] = len(children)
-            else:
-                known += 1
-            path.append(found)
-            node = found
-        return path, known
+        turn.prompt_tokens += tokens
+        turn.cached_tokens += min(known, (tokens - 1) // size) * size

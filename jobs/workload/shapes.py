@@ -1,7 +1,7 @@
 """From conversations to the shapes that statistics are made of: text by a tokenizer, traces as they are."""
 
 from array import array
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 
 from jobs.workload.conversation import Conversation
@@ -9,9 +9,6 @@ from jobs.workload.inspection import ConversationShape, TurnShape
 from jobs.workload.tokenizer import Tokenizer
 from jobs.workload.tokens import TokenConversation
 from jobs.workload.trace import TraceConversation
-
-_DIGEST_BYTES = 12
-"""Two different blocks among a billion meet with a chance of 1 in 10^11."""
 
 
 def text_shape(conversation: Conversation, tokenizer: Tokenizer, block_size: int) -> ConversationShape:
@@ -52,7 +49,7 @@ def trace_shape(conversation: TraceConversation, *, content_known: bool) -> Conv
             input_tokens=turn.input_tokens,
             output_tokens=turn.output_tokens,
             gap=turn.gap,
-            blocks=turn.blocks if content_known else None,
+            blocks=array("q", turn.blocks) if content_known else None,
         )
         for turn in conversation.turns
     ]
@@ -75,13 +72,13 @@ def bound_shape(
         content_known: False for lengths only.
     """
     size = conversation.block_size or block_size
-    whole: list[Hashable] = []
+    whole: array[int] = array("q")
     tokens: list[int] = []
     turns = []
     for turn in conversation.turns:
-        content: Iterable[Hashable] | None = None
+        content: array[int] | None = None
         if conversation.block_size:
-            whole = [*whole[: turn.keep // size], *turn.blocks]
+            whole = whole[: turn.keep // size] + array("q", turn.blocks)
             content = whole if content_known else None
         else:
             tokens = [*tokens[: turn.keep], *turn.suffix]
@@ -97,9 +94,12 @@ def bound_shape(
     return ConversationShape(turns=turns, block_size=size, scope=conversation.scope, start=conversation.start)
 
 
-def _blocks(prompt: Sequence[int], block_size: int) -> Iterator[bytes]:
-    """Yield the content of each whole block."""
-    tokens = array("q", prompt)
-    for start in range(0, len(tokens) - block_size + 1, block_size):
-        content = tokens[start : start + block_size].tobytes()
-        yield blake2b(content, digest_size=_DIGEST_BYTES).digest()
+def _blocks(prompt: Sequence[int], block_size: int) -> "array[int]":
+    """Return the content of each whole block."""
+    tokens = array("I", prompt).tobytes()
+    size = 4 * block_size
+    digests = (
+        blake2b(tokens[start : start + size], digest_size=8).digest()
+        for start in range(0, len(tokens) - size + 1, size)
+    )
+    return array("q", b"".join(digests))

@@ -17,7 +17,8 @@ def shape(*turns: tuple[int, str], scope: str = "", block_size: int = 4) -> Conv
     """(prompt length, a letter for each block) a turn."""
     return ConversationShape(
         turns=[
-            TurnShape(input_tokens=length, output_tokens=5, blocks=tuple(blocks)) for length, blocks in turns
+            TurnShape(input_tokens=length, output_tokens=5, blocks=array("q", map(ord, blocks)))
+            for length, blocks in turns
         ],
         block_size=block_size,
         scope=scope,
