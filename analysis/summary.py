@@ -90,7 +90,7 @@ def summarise(
         emulated=any(item.emulated for item in items),
         synthetic=any(item.synthetic for item in items),
         oversubscribed=any(item.oversubscribed for item in items),
-        caveats=_caveats(rows, outcomes),
+        caveats=_caveats(rows, outcomes, items[0].axis),
     )
 
 
@@ -144,8 +144,13 @@ def _spreads(cells: pd.DataFrame, levels: Sequence[Level]) -> tuple[Spread, ...]
     )
 
 
-def _caveats(rows: Sequence[VerdictRow], outcomes: Mapping[str, int]) -> tuple[str, ...]:
+def _caveats(rows: Sequence[VerdictRow], outcomes: Mapping[str, int], axis: str) -> tuple[str, ...]:
     found = []
+    if rows and axis != "concurrency":
+        found.append(
+            "open loop: until an arm cannot keep up, its throughput is what arrives, and only latencies and "
+            "user speed tell arms apart"
+        )
     if not rows:
         found.append("no arm was compared with a baseline: there is nothing to judge")
     lost = {outcome: count for outcome, count in outcomes.items() if count and outcome != MEASURED}

@@ -120,7 +120,10 @@ def finite(metrics: Mapping[str, float | None]) -> dict[str, float]:
 def content(result: CellResult) -> str:
     """Return the digest of everything a run shows of a cell."""
     data = result.to_dict()
-    data["metrics"] = {name: repr(value) for name, value in result.metrics.items()}  # JSON has no NaN
+    # As text, because JSON has no NaN; as plain floats, because a number of another type reads back as one.
+    data["metrics"] = {
+        name: None if value is None else repr(float(value)) for name, value in result.metrics.items()
+    }
     data["gates"] = repr(result.gates)
     return digest(data)
 

@@ -88,7 +88,7 @@ def ideal_cached(workload: TokenWorkload, order: Sequence[tuple[int, int]], bloc
             known[members] = _one_epoch(workload, members, grain)
         tokens += known[members][0]
         prompt_tokens += known[members][1]
-    return IdealCache(tokens=tokens, prompt_tokens=prompt_tokens)
+    return IdealCache(tokens=int(tokens), prompt_tokens=int(prompt_tokens))
 
 
 def _one_epoch(workload: TokenWorkload, members: Sequence[int], grain: _Grain) -> tuple[int, int]:

@@ -44,6 +44,7 @@ def test_a_sweep_over_arrival_rates(make_sweep: Sweep, true_arm: Any) -> None:
     assert total.text.startswith("falls through 1 between 1/s and 2/s, near 1.")
     assert [spread.level for spread in summary.aa_spread] == [0.5, 1.0, 2.0]
     assert all(row.blocks == 3 for row in summary.rows)
+    assert any(caveat.startswith("open loop:") for caveat in summary.caveats)
 
 
 def test_words_ratios_and_crossover_of_a_known_sweep(plain: list[CellResult]) -> None:

@@ -53,6 +53,8 @@ def outcome(
         drafter=config.drafter.method,
         k=config.drafter.k,
         concurrency=level.concurrency,
+        rate=level.rate,
+        rate_scale=level.rate_scale,
         block=segment.block.index,
         segment=segment.index,
         role=run.role,

@@ -1,7 +1,9 @@
 """What is left of a sweep: resume by outcome, in segments with baselines of their own."""
 
+import json
 from dataclasses import replace
 
+from jobs.load import LoadLevel
 from jobs.result import CLOSING, FAILED, OPENING, TREATMENT
 from orchestrator.pending import Segment, cell_id, infeasible_cells, pending
 from orchestrator.plan import Plan, Refused
@@ -45,6 +47,29 @@ def test_a_resumed_segment_measures_baselines_only_where_it_needs_them(small_pla
         (TREATMENT, [4]),
         (CLOSING, [4]),
     ]
+
+
+def test_levels_of_an_open_loop_are_told_apart_by_their_rate(small_plan: Plan) -> None:
+    rates = (LoadLevel(rate=1.0), LoadLevel(rate=1.5))
+    blocks = tuple(
+        replace(block, runs=tuple(replace(run, levels=rates) for run in block.runs))
+        for block in small_plan.blocks
+    )
+    arms = tuple(replace(arm, levels=rates) for arm in small_plan.arms)
+    plan = replace(small_plan, arms=arms, blocks=blocks)
+    assert plan.digest != small_plan.digest
+    assert Plan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+    results = [result for segment in pending(plan, []) for result in outcomes(plan, segment)]
+    assert len({result.cell for result in results}) == len(results) == 16
+    assert pending(plan, results) == []
+    lost = next(r for r in results if (r.block, r.role, r.rate, r.k) == (1, TREATMENT, 1.5, 7))
+    (segment,) = pending(plan, [result for result in results if result is not lost])
+    assert [(run.role, [level.label for level in run.levels]) for run in segment.runs] == [
+        (OPENING, ["r1.5"]), (TREATMENT, ["r1.5"]), (CLOSING, ["r1.5"]),
+    ]  # fmt: skip
+    refused = Refused(arm=plan.arms[1], rule="r", reason="why")
+    cells = infeasible_cells(replace(plan, refused=(refused,)), [])
+    assert [cell.load for cell in cells] == ["r1", "r1.5"]
 
 
 def test_a_missing_closing_baseline_alone_starts_no_engine(small_plan: Plan) -> None:

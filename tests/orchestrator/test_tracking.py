@@ -1,5 +1,6 @@
 """The MLflow view, on real SQLite stores."""
 
+import json
 import logging
 import math
 import os
@@ -13,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import sqlalchemy
 from alembic import command
@@ -22,6 +24,7 @@ from mlflow.store.tracking.dbmodels.initial_models import Base
 
 from jobs.result import INVALID, CellResult, Gate
 from orchestrator import tracking
+from orchestrator import tracking_fields as fields
 from orchestrator.errors import TrackingError
 from orchestrator.plan import Plan
 from orchestrator.tracking import MlflowRecorder, NullRecorder, recorder_for
@@ -128,6 +131,26 @@ def test_a_cell_becomes_a_child_run_with_all_that_is_known(
     artifacts = results / "mlartifacts" / "study" / run.info.run_id / "artifacts"
     assert (artifacts / "requests.parquet").read_bytes() == b"rows"
     assert (artifacts / "engine_log_tail.txt").read_text() == "last words"
+
+
+def test_an_open_loop_shows_its_rate(small_plan: Plan) -> None:
+    result = cell(small_plan, concurrency=None, rate=2.5)
+    params = fields.cell_params(small_plan, result)
+    assert (params["load"], params["load.rate"]) == ("r2.5", "2.5")
+    assert "load.concurrency" not in params
+    assert fields.cell_name(result) == "tp1/ngram-k3 r2.5 block 0.0"
+
+
+def test_a_result_has_the_same_content_before_and_after_its_file(small_plan: Plan) -> None:
+    """Another content would record every cell a second time when the sweep ends."""
+    gate = Gate(name="g", passed=True, message="m", value=1.0)
+    metrics = {"spec/mal": np.float64(0.1) + 0.2, "kv/usage_peak": None, "requests/total": 4}
+    result = cell(small_plan, metrics=metrics, gates=(gate,), identity={"looks": (1, 2)}, rate=None)
+    again = CellResult.from_dict(json.loads(json.dumps(result.to_dict())))
+    assert fields.content(again) == fields.content(result)
+    assert fields.content(replace(again, seconds=1.0)) != fields.content(result)
+    changed = replace(again, metrics={**again.metrics, "spec/mal": 0.3})
+    assert fields.content(changed) != fields.content(result)
 
 
 @pytest.mark.parametrize("outcome", [INVALID, "failed", "infeasible"])
