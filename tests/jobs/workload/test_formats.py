@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from jobs.errors import WorkloadError
-from jobs.workload.conversation import RECORDED, Workload
+from jobs.workload.conversation import RECORDED, Conversation, Workload
 from jobs.workload.formats import FORMATS, load_workload
 
 TRACES = Path(__file__).parents[4] / "shared" / "data" / "swe_agent"
@@ -57,6 +57,28 @@ def test_chat_turns_hold_what_is_new_since_the_reply_before(tmp_path: Path) -> N
     ]
     assert workload.validity == RECORDED
     assert workload.turns == 4
+
+
+def test_what_is_left_out_of_a_chat_is_counted(tmp_path: Path) -> None:
+    tools = json.dumps({**CHAT, "tools": [{"type": "function"}]})
+    assert chat(tmp_path, tools).notes == (
+        "1 list of tool definitions dropped: prompts hold the messages only",
+        "1 message dropped: they follow a conversation's last reply, so nobody answered them",
+    )
+
+
+def test_old_function_calls_are_tool_calls(tmp_path: Path) -> None:
+    call = {"name": "f", "arguments": "{}"}
+    messages = [
+        {"role": "user", "content": "a"},
+        {"role": "assistant", "content": None, "function_call": call},
+        {"role": "function", "name": "f", "content": "3"},
+        {"role": "assistant", "content": "three"},
+    ]
+    [conversation] = chat(tmp_path, json.dumps({"messages": messages})).conversations
+    assert isinstance(conversation, Conversation)
+    assert conversation.turns[0].reply == json.dumps(call, separators=(",", ":"))
+    assert [m.role for m in conversation.turns[1].messages] == ["tool"]
 
 
 def test_replies_in_a_row_are_one_and_a_greeting_is_history(tmp_path: Path) -> None:
@@ -195,3 +217,33 @@ def test_public_trajectories() -> None:
     assert [[m.role for m in c.turns[0].messages] for c in demos] == [["system", "user", "user"]] * 2
     called = next(c for c in workload.conversations if c.id.startswith("function_calling__"))
     assert '"name":"create"' in called.turns[0].reply
+
+
+@pytest.mark.skipif(not TRACES.exists(), reason="the public traces are not on this machine")
+def test_facts_of_the_public_trajectories() -> None:
+    histories = {path.stem: json.loads(path.read_text())["history"] for path in TRACES.glob("*.traj")}
+    demos = {name for name, history in histories.items() if any(entry.get("is_demo") for entry in history)}
+    assert demos == {"pydicom__pydicom-1458", "swe-agent__test-repo-i1"}
+    called = {name for name, history in histories.items() if any("tool_calls" in entry for entry in history)}
+    assert called == {
+        "6e44b9__sweagenttestrepo-1c2844",
+        "function_calling__install-1__marshmallow-1867",
+        "function_calling_replace_from_source__marshmallow-1867",
+    }
+    sizes = [sum(len(entry["content"]) for entry in history) for history in histories.values()]
+    assert min(sizes) == 7163
+    assert max(sizes) == 56550
+    workload = load_workload(name="swe", format="swe_agent", paths=["*.traj"], root=TRACES)
+    assert workload.notes == (
+        "messages marked is_demo are history of the first turn, replies among them too",
+        "3 messages dropped: they follow a conversation's last reply, so nobody answered them",
+    )
+    for conversation in workload.conversations:
+        assert isinstance(conversation, Conversation)
+        replies = sum(entry["role"] == "assistant" for entry in histories[conversation.id])
+        assert len(conversation.turns) == replies  # no file has two replies in a row
+        text = sum(len(m.content) for turn in conversation.turns for m in turn.messages)
+        text += sum(len(turn.reply or "") for turn in conversation.turns)
+        whole = sum(len(entry["content"]) for entry in histories[conversation.id])
+        # tool calls are part of what the model wrote; what nobody answered is not part of the conversation
+        assert text > whole if conversation.id in called else text <= whole
