@@ -32,7 +32,12 @@ class OpenLoop:
                 due = start + self._arrivals[position]
                 await self._pace.until(due - LEAD_NS)
                 conversations.create_task(
-                    self._turns.play(position, user=position, replica=position % self._replicas, due=due)
+                    self._turns.play(
+                        self._turns.script(position),
+                        user=position,
+                        replica=position % self._replicas,
+                        due=due,
+                    )
                 )
                 if self._pace.ended:
                     return

@@ -40,7 +40,9 @@ class Player:
         self._watch = Watch(job, self._lines, self._pace)
 
     async def open(self) -> None:
-        """Connect before the start, as far as that is possible."""
+        """Write first requests and connect before the start, as far as that is possible."""
+        if self._closed is not None:
+            self._closed.prepare()
         await self._lines.open()
 
     async def play(self, start: int) -> None:

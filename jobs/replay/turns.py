@@ -18,6 +18,32 @@ from jobs.workload.tokens import TokenTurn, TokenWorkload
 _NS = 1_000_000_000
 
 
+class Script:
+    """The requests of one conversation, the next one always written."""
+
+    __slots__ = ("_job", "_prompts", "conversation", "epoch", "next")
+
+    def __init__(self, job: ReplayJob, workload: TokenWorkload, position: int) -> None:
+        index, self.epoch = job.order[position]
+        self.conversation = workload.conversations[index]
+        self._job = job
+        self._prompts = workload.prompts(self.conversation)
+        self.next = b""
+        """Body of the next request."""
+        self.write(0)
+
+    def write(self, number: int) -> None:
+        """Write the request of turn `number`; turns are written in order."""
+        self.next = request_body(
+            self._job,
+            next(self._prompts),
+            self.conversation.turns[number],
+            conversation=self.conversation.id,
+            epoch=self.epoch,
+            number=number,
+        )
+
+
 class Turns:
     """Plays conversations of one job."""
 
@@ -30,35 +56,29 @@ class Turns:
         self._lines = lines
         self._pace = pace
 
-    async def play(self, position: int, *, user: int, replica: int, due: int) -> int | None:
-        """Play the conversation at a position of the order, its first turn at `due` (ns).
+    def script(self, position: int) -> Script:
+        """Return the conversation at a position of the order, its first request written."""
+        return Script(self._job, self._workload, position)
+
+    async def play(self, script: Script, *, user: int, replica: int, due: int) -> int | None:
+        """Play a conversation, its first turn at `due` (ns).
 
         A later turn is due its recorded gap after the answer before it; without a gap, at once.
 
         Returns:
             When its last answer ended (ns); None if the replay was cut off first.
         """
-        index, epoch = self._job.order[position]
-        conversation = self._workload.conversations[index]
-        prompts = self._workload.prompts(conversation)
-
-        def body(number: int) -> bytes:
-            turn = conversation.turns[number]
-            return request_body(
-                self._job, next(prompts), turn, conversation=conversation.id, epoch=epoch, number=number
-            )
-
-        following = body(0)
+        conversation = script.conversation
         for number, turn in enumerate(conversation.turns):
             if number and turn.gap:
                 due += int(turn.gap * _NS)
             await self._pace.until(due)
             connection = await self._lines.take(user, replica)
-            answer = await self._send(connection, following, turn)
+            answer = await self._send(connection, script.next, turn)
             request = self._log.begin()
             if number + 1 < len(conversation.turns):
                 # Written while the engine works: encoding a long prompt costs the next turn no time.
-                following = body(number + 1)
+                script.write(number + 1)
             await answer.finished
             self._lines.give_back(user, replica, connection)
             self._log.end(
@@ -66,7 +86,7 @@ class Turns:
                 answer,
                 scheduled=due,
                 conversation=conversation.id,
-                epoch=epoch,
+                epoch=script.epoch,
                 turn=number,
                 user=user,
                 replica=replica,
