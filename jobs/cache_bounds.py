@@ -8,15 +8,20 @@ the order decides the amount exactly. The lower bound holds only while the cache
 """
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from jobs.prefix_keys import Words, leading, prefix_keys, repeated, turn_keys
 from jobs.replay.job import RequestRecord
 from jobs.workload.tokens import TokenWorkload
 
 ROOM = 0.95
 """Share of the KV capacity within which nothing is evicted: engines hold a few blocks back."""
-_ROOT = 0
+_NOTHING = 0
+"""Name of the empty path."""
 _BEFORE = -1
 """Time of what the cache was primed with: before any request."""
 
@@ -58,67 +63,68 @@ class FirstTurns:
     """Why the lower bound is 0; empty where it is the order's."""
 
 
-class PrefixTree:
-    """Prompts as paths of whole blocks from a common root; equal prefixes are equal nodes."""
+class _Paths:
+    """The prefixes that more than one conversation holds: only they can be met in a cold cache.
 
-    def __init__(self, block_size: int) -> None:
-        self.parents = array("q", [-1])
-        """Node above each node; node 0 is the root."""
-        self.block_size = block_size
-        self._children: dict[tuple[int, bytes], int] = {}
+    A path is the keys of a prompt's prefixes as far as they are shared, and is named by its last key: equal
+    names are equal paths, so each is kept once.
+    """
 
-    def add(self, prompt: Sequence[int]) -> "array[int]":
-        """Add the whole blocks of `prompt` and return their nodes, from the root's child on."""
-        path = array("q")
-        node = _ROOT
-        for block in self._blocks(prompt):
-            key = (node, block)
-            found = self._children.get(key)
-            if found is None:
-                found = len(self.parents)
-                self._children[key] = found
-                self.parents.append(node)
-            node = found
-            path.append(node)
-        return path
+    def __init__(
+        self, workload: TokenWorkload, played: Mapping[int, int], block_size: int, primed: Sequence[Words]
+    ) -> None:
+        self.of_name: dict[int, Sequence[int]] = {_NOTHING: ()}
+        self.turns: dict[str, list[int]] = {}
+        """Conversation -> name of the path of each turn."""
+        parts = [np.unique(keys) for keys in primed]
+        for index, times in played.items():
+            fresh = [
+                keys[kept:] for kept, keys in turn_keys(workload, workload.conversations[index], block_size)
+            ]
+            parts += [np.unique(np.concatenate(fresh))] * times
+        self._shared = repeated(parts)
+        for index in played:
+            conversation = workload.conversations[index]
+            names = self.turns[conversation.id] = []
+            depth = 0
+            for kept, keys in turn_keys(workload, conversation, block_size):
+                # A block that was kept, and is shared with nobody, ends this path where it ended the last.
+                if not names or depth >= kept:
+                    start = min(depth, kept)
+                    depth = start + leading(keys[start:], self._shared)
+                names.append(self._name(keys[:depth]))
 
-    def deepest(self, prompt: Sequence[int]) -> tuple[int, int]:
-        """Return (node, blocks above and in it) of the longest prefix of `prompt` that is in the tree."""
-        node, depth = _ROOT, 0
-        for block in self._blocks(prompt):
-            found = self._children.get((node, block))
-            if found is None:
-                break
-            node, depth = found, depth + 1
-        return node, depth
+    def name(self, keys: Words) -> int:
+        """Return the name of the path of other keys."""
+        return self._name(keys[: leading(keys, self._shared)])
 
-    def _blocks(self, prompt: Sequence[int]) -> Iterable[bytes]:
-        tokens = array("I", prompt)
-        for start in range(0, len(tokens) - self.block_size + 1, self.block_size):
-            yield tokens[start : start + self.block_size].tobytes()
+    def _name(self, keys: Words) -> int:
+        name = int(keys[-1]) if len(keys) else _NOTHING
+        if name not in self.of_name:
+            self.of_name[name] = array("Q", keys.tolist())
+        return name
 
 
 class _Seen:
-    """When the blocks of one cache were first held: the two earliest, so that one's own can be left out."""
+    """When the prefixes of one cache were first held: the two earliest, so that one's own can be left out."""
 
-    def __init__(self, parents: Sequence[int]) -> None:
-        self._parents = parents
+    def __init__(self, paths: _Paths) -> None:
+        self._paths = paths.of_name
         self._times: dict[int, list[tuple[int, int]]] = {}
 
-    def note(self, node: int, time: int, request: int) -> None:
-        """Note that a request held `node`, and so all above it; calls have to come in order of time."""
-        while node != _ROOT:
-            times = self._times.setdefault(node, [])
+    def note(self, name: int, time: int, request: int) -> None:
+        """Note that a request held the path `name`; calls have to come in order of time."""
+        for key in reversed(self._paths[name]):
+            times = self._times.setdefault(key, [])
             if len(times) == 2:
-                return
+                return  # and so have all shorter prefixes
             times.append((time, request))
-            node = self._parents[node]
 
-    def depth(self, path: Sequence[int], until: int, request: int) -> int:
-        """Return how many blocks of `path` another request held at `until` (included)."""
-        for depth, node in enumerate(path):
-            held = self._times.get(node, ())
-            if not any(time <= until and who != request for time, who in held):
+    def depth(self, name: int, most: int, until: int, request: int) -> int:
+        """Return how many blocks of a path, `most` at most, another request held at `until` (included)."""
+        path = self._paths[name][:most]
+        for depth, key in enumerate(path):
+            if not any(time <= until and who != request for time, who in self._times.get(key, ())):
                 return depth
         return len(path)
 
@@ -132,6 +138,9 @@ def first_turns(
 ) -> FirstTurns:
     """Return the first turns of a replay against what they could and had to meet.
 
+    Time is linear in the tokens that are new in each turn; memory is eight bytes for each distinct block of a
+    conversation.
+
     Args:
         requests: All requests of the replay.
         workload: What was replayed.
@@ -139,61 +148,55 @@ def first_turns(
         model: The engine's cache.
         primed: Epoch -> prompts that every replica had computed before; None for a cold cache.
     """
-    tree = PrefixTree(model.block_size)
-    played = sorted({index for index, _ in order})
-    ids = [workload.conversations[index].id for index in played]
-    paths = {
-        name: tree.add(next(iter(workload.prompts(workload.conversations[index]))))
-        for name, index in zip(ids, played, strict=True)
+    primed_keys = {
+        epoch: [prefix_keys(prompt, model.block_size) for prompt in prompts]
+        for epoch, prompts in (primed or {}).items()
     }
-    nodes = {name: _nodes(tree, workload, index) for name, index in zip(ids, played, strict=True)}
+    played: Mapping[int, int] = Counter(index for index, _ in order)
+    if model.salted:  # each time in a cache of its own
+        played = dict.fromkeys(played, 1)
+    paths = _Paths(
+        workload, played, model.block_size, [keys for each in primed_keys.values() for keys in each]
+    )
     loose = model.forgets or _pressure(requests, model, primed or {})
     caches: dict[tuple[int, int], list[int]] = {}
     for number, request in enumerate(requests):
         caches.setdefault(_cache(request, model), []).append(number)
     found: list[tuple[RequestRecord, int, int]] = []
     for (_, epoch), members in caches.items():
-        before = [tree.deepest(prompt)[0] for prompt in (primed or {}).get(epoch, ())]
-        sent, computed = _seen(tree, before), _seen(tree, before)
-        for number in sorted(members, key=lambda number: requests[number].dispatched):
-            request = requests[number]
-            sent.note(nodes[request.conversation][request.turn], request.dispatched, number)
-        begun = [(time, number) for number in members if (time := requests[number].first) is not None]
-        for time, number in sorted(begun):
-            computed.note(nodes[requests[number].conversation][requests[number].turn], time, number)
-        for time, number in begun:
-            request = requests[number]
-            if request.turn > 0 or request.error is not None:
-                continue
-            servable = (request.expected_prompt_tokens - 1) // model.block_size
-            path = paths[request.conversation][:servable]
-            most = sent.depth(path, time, number)
-            least = 0 if loose else computed.depth(path, request.dispatched, number) - model.dropped_blocks
-            found.append((request, max(0, least) * model.block_size, most * model.block_size))
+        before = [paths.name(keys) for keys in primed_keys.get(epoch, ())]
+        found += _bounds(requests, members, paths, before, model, exact=not loose)
     return _judged(found, loose)
 
 
-def _seen(tree: PrefixTree, before: Sequence[int]) -> _Seen:
-    seen = _Seen(tree.parents)
-    for node in before:
-        seen.note(node, _BEFORE, _BEFORE)
-    return seen
-
-
-def _nodes(tree: PrefixTree, workload: TokenWorkload, index: int) -> "array[int]":
-    """Return the deepest node of each turn of a conversation."""
-    conversation = workload.conversations[index]
-    nodes = array("q")
-    node, settled = _ROOT, 0
-    for turn, prompt in zip(conversation.turns, workload.prompts(conversation), strict=True):
-        if not nodes or turn.keep < settled:
-            node, depth = tree.deepest(prompt)
-            # Up to here the prompt decides its node. Where it ends sooner, a longer one may go deeper.
-            settled = (depth + 1) * tree.block_size
-            if len(prompt) < settled:
-                settled = len(prompt) + 1
-        nodes.append(node)
-    return nodes
+def _bounds(
+    requests: Sequence[RequestRecord],
+    members: Sequence[int],
+    paths: _Paths,
+    before: Sequence[int],
+    model: CacheModel,
+    *,
+    exact: bool,
+) -> Iterator[tuple[RequestRecord, int, int]]:
+    """Yield (first turn, least, most) of the requests that shared one cache."""
+    sent, computed = _Seen(paths), _Seen(paths)
+    for name in before:
+        sent.note(name, _BEFORE, _BEFORE)
+        computed.note(name, _BEFORE, _BEFORE)
+    names = {number: paths.turns[requests[number].conversation][requests[number].turn] for number in members}
+    for number in sorted(members, key=lambda number: requests[number].dispatched):
+        sent.note(names[number], requests[number].dispatched, number)
+    begun = sorted((time, number) for number in members if (time := requests[number].first) is not None)
+    for time, number in begun:
+        computed.note(names[number], time, number)
+    for time, number in begun:
+        request = requests[number]
+        if request.turn > 0 or request.error is not None:
+            continue
+        servable = (request.expected_prompt_tokens - 1) // model.block_size
+        most = sent.depth(names[number], servable, time, number)
+        least = computed.depth(names[number], servable, request.dispatched, number) - model.dropped_blocks
+        yield request, max(0, least) * model.block_size if exact else 0, most * model.block_size
 
 
 def _cache(request: RequestRecord, model: CacheModel) -> tuple[int, int]:

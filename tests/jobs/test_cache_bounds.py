@@ -4,10 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from jobs.cache_bounds import CacheModel, FirstTurns, PrefixTree, first_turns
+from jobs.cache_bounds import CacheModel, FirstTurns, first_turns
 from jobs.replay.job import RequestRecord
 from jobs.workload.tokens import TokenConversation, TokenTurn, TokenWorkload
 
@@ -161,27 +159,3 @@ def test_a_primed_prefix_is_met_by_all(send: Send) -> None:
     assert (found.least, found.most, found.above, found.below) == (64, 64, 0, 0)
     elsewhere = judge(send(0, 0, 20), primed={3: [SYSTEM]})
     assert (elsewhere.least, elsewhere.most) == (0, 0)
-
-
-@given(
-    prompts=st.lists(st.lists(st.integers(0, 2), max_size=12), min_size=1, max_size=6),
-    probe=st.lists(st.integers(0, 2), max_size=12),
-)
-def test_the_tree_finds_the_longest_common_prefix_of_whole_blocks(
-    prompts: list[list[int]], probe: list[int]
-) -> None:
-    tree = PrefixTree(2)
-    paths = [tree.add(prompt) for prompt in prompts]
-    node, depth = tree.deepest(probe)
-
-    def common(prompt: list[int]) -> int:
-        blocks = 0
-        while (blocks + 1) * 2 <= min(len(prompt), len(probe)) and (
-            prompt[: (blocks + 1) * 2] == probe[: (blocks + 1) * 2]
-        ):
-            blocks += 1
-        return blocks
-
-    assert depth == max(map(common, prompts))
-    best = max(range(len(prompts)), key=lambda index: common(prompts[index]))
-    assert node == (paths[best][depth - 1] if depth else 0)
