@@ -65,12 +65,27 @@ class NullServer:
         self._queue: deque[_Stream] = deque()
         self._starting: deque[_Stream] = deque()
         self._armed = False
+        self._arrived: list[tuple[_Client, bytes, int]] = []
         self.done: list[_Stream] = []
         """Streams that are over."""
 
     def protocol(self) -> "_Client":
         """Return the protocol of a new connection."""
         return _Client(self)
+
+    def arrive(self, client: "_Client", data: bytes, now: int) -> None:
+        """Keep what a client sent until everything that waits in the sockets is read.
+
+        Arrivals are stamped by this alone: a burst of requests waits for no other one's answer.
+        """
+        if not self._arrived:
+            asyncio.get_running_loop().call_soon(self._take_arrived)
+        self._arrived.append((client, data, now))
+
+    def _take_arrived(self) -> None:
+        arrived, self._arrived = self._arrived, []
+        for client, data, now in arrived:
+            client.take(data, now)
 
     def begin(self, transport: asyncio.Transport, body: bytes, received: int) -> None:
         """Answer a request that had arrived whole at `received` (ns)."""
@@ -136,8 +151,11 @@ class _Client(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """Answer every request that is complete."""
-        now = time.monotonic_ns()
+        """Stamp what arrives."""
+        self._server.arrive(self, data, time.monotonic_ns())
+
+    def take(self, data: bytes, now: int) -> None:
+        """Answer every request that is complete; its last byte arrived at `now` (ns)."""
         self._buffer += data
         assert self._transport is not None
         while (end := self._buffer.find(b"\r\n\r\n")) >= 0:
