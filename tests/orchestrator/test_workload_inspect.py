@@ -201,6 +201,69 @@ def test_help_of_both_commands_is_reached(capsys):
     assert left.value.code == 2
 
 
+def test_a_trace_of_lengths_knows_no_sharing(tmp_path, capsys):
+    file = tmp_path / "azure.csv"
+    file.write_text(
+        "TIMESTAMP,ContextTokens,GeneratedTokens\n"
+        "2023-11-16 18:15:46.6805900,374,44\n2023-11-16 18:15:50.9951690,396,109\n"
+    )
+    assert inspect(file, "--max-context", "4096") == 0
+    out = capsys.readouterr().out
+    assert "azure.csv (format azure, told by its content)" in out
+    assert "lengths: counted by the trace" in out
+    assert "hashed (text is made up for it: acceptance on it means nothing)" in out
+    looked, replayed = out.split("what a sweep replays")
+    for part in (looked, replayed):
+        assert row(part, "ideal prefix-hit rate").startswith(
+            "ideal prefix-hit rate - the trace tells lengths"
+        )
+        assert "repeated blocks" not in part
+    assert row(looked, "arrivals").startswith("arrivals 4.3 s")
+    assert Path("azure.png").is_file()
+
+
+def test_a_trace_of_hashes_is_counted_in_its_own_blocks_and_scales(tmp_path, capsys):
+    file = tmp_path / "trace.jsonl"
+    rows = [(0, 1100, 10, [1, 2, 3]), (1000, 1600, 20, [1, 2, 4, 5]), (2000, 600, 30, [8, 9])]
+    file.write_text(
+        "".join(
+            json.dumps({"timestamp": t, "input_length": i, "output_length": o, "hash_ids": h}) + "\n"
+            for t, i, o, h in rows
+        )
+    )
+    assert inspect(file, "--max-context", "1000", "--fit", "scale") == 0
+    looked, replayed = capsys.readouterr().out.split("what a sweep replays")
+    assert "whole blocks of 512 tokens, the size of the trace" in looked
+    assert row(looked, "repeated blocks") == "repeated blocks 22.22% of 9 blocks came before, 7 are distinct"
+    assert row(looked, "ideal prefix-hit rate").startswith(f"ideal prefix-hit rate {1024 / 3300:.2%}")
+    assert "all lengths are scaled by" in replayed
+    assert row(replayed, "repeated blocks") == row(looked, "repeated blocks")
+
+
+def test_conversations_of_very_many_turns_can_be_drawn(tmp_path, capsys):
+    assert inspect(chat(tmp_path / "talk.jsonl", turns=90), "--output", "many.pdf") == 0
+    assert Path("many.pdf").read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the public traces are not here")
+def test_the_mooncake_trace_repeats_36_64_percent_of_its_blocks(capsys):
+    assert inspect(DATA / "mooncake" / "conversation_trace.jsonl") == 0
+    out = capsys.readouterr().out
+    repeated = "repeated blocks 36.64% of 288,500 blocks came before, 182,790 are distinct"
+    assert row(out, "repeated blocks") == repeated
+    assert "12,035.06" in row(out, "prompt tokens of a request")
+    assert "342.62" in row(out, "reply tokens of a request")
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the public traces are not here")
+def test_the_sessions_with_subagents_are_more_conversations_than_files(capsys):
+    files = sorted((DATA / "weka").glob("*.json"))
+    assert inspect(*files) == 0
+    out = capsys.readouterr().out
+    assert int(row(out, "conversations").split()[-1]) > len(files)
+    assert "whole blocks of 64 tokens, the size of the trace" in out
+
+
 @pytest.mark.skipif(not DATA.is_dir(), reason="the public traces are not here")
 def test_the_trajectories_have_4_to_13_turns(capsys):
     assert inspect(*sorted((DATA / "swe_agent").glob("*.traj"))) == 0

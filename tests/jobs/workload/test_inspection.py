@@ -5,9 +5,12 @@ from pathlib import Path
 import pytest
 
 from engines.emulator.tokenizer import EmulatedTokenizer
+from jobs.workload.bind import bind
 from jobs.workload.conversation import Conversation, Message, Turn
+from jobs.workload.formats import load_workload
+from jobs.workload.ideal import ideal_cached
 from jobs.workload.inspection import ConversationShape, Inspection, Spread, TurnShape
-from jobs.workload.shapes import text_shape, trace_shape
+from jobs.workload.shapes import bound_shape, text_shape, trace_shape
 from jobs.workload.trace import TraceConversation, TraceTurn
 
 MOONCAKE = Path(__file__).resolve().parents[4] / "shared" / "data" / "mooncake" / "conversation_trace.jsonl"
@@ -165,6 +168,28 @@ def test_traces_keep_their_own_blocks_and_lengths_know_no_content() -> None:
     lengths = inspected(trace_shape(trace, content_known=False))
     assert lengths.hit_rate is None
     assert lengths.block_sizes == set()
+
+
+@pytest.mark.parametrize("size", [4, 16, 64])
+def test_what_is_bound_has_the_shape_of_what_was_read(size: int) -> None:
+    tokenizer = EmulatedTokenizer()
+    workload = load_workload(name="w", format="builtin", paths=[])
+    read, bound = Inspection(), Inspection()
+    for conversation in workload.conversations:
+        assert isinstance(conversation, Conversation)
+        read.add(text_shape(conversation, tokenizer, size))
+    tokens = bind(workload, tokenizer, max_context=10**6)
+    for one in tokens.conversations:
+        bound.add(bound_shape(one, size))
+    assert bound == read
+    order = [(index, 0) for index in range(len(tokens.conversations))]
+    ideal = ideal_cached(tokens, order, size)
+    prompt = sum(turn.prompt_tokens for turn in read.by_turn)
+    served = sum(turn.cached_tokens for turn in read.by_turn)
+    assert prompt == ideal.prompt_tokens
+    # the bound may serve a block from a prompt that ended with it, whichever came first
+    assert ideal.tokens - size * read.requests <= served <= ideal.tokens
+    assert served > 0
 
 
 @pytest.mark.skipif(not MOONCAKE.is_file(), reason="the public traces are not here")
