@@ -12,6 +12,7 @@ of CLOCK_MONOTONIC, which the load process on the same machine uses too.
 """
 
 import asyncio
+import gc
 import os
 import re
 import sys
@@ -234,6 +235,7 @@ def main() -> None:
     """Serve until standard input closes."""
     interval, first, tokens, truth = sys.argv[1:]
     server = NullServer(interval=float(interval), first=float(first), tokens=int(tokens))
+    gc.disable()  # a collection would be a gap in every stream
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(server))
     if truth != "-":

@@ -7,8 +7,9 @@ from jobs.replay.job import ReplaySummary
 STREAMS_PER_PROCESS = 256
 """Concurrent streams one load process carries with room to spare.
 
-Set from `benchmarks/client_cost.py`: 256 streams with a chunk each 5 ms, far above the pace of an engine at
-that concurrency, take about two thirds of a core.
+Set from `benchmarks/client_cost.py`, and not by CPU: 256 streams with a chunk each 20 ms take a fifth of a
+core, each 5 ms half of one. It is the bursts: where all streams start or step at once, each is stamped after
+those before it, some 30 us a stream, so that the last of 256 is not 10 ms late.
 """
 
 
