@@ -138,14 +138,19 @@ def run_peer(template: str, pour: Pour, server_cpus: Sequence[int], client_cpus:
     """Run another client against a fresh server."""
     with tempfile.TemporaryDirectory() as folder:
         server = NullServerProcess(pour, Path(folder) / "truth.bin", server_cpus)
-        words = [
-            word.format(url=server.url, streams=pour.streams, chunks=pour.chunks * pour.tokens, model="null")
-            for word in shlex.split(template)
-        ]
+        asked = {
+            "url": server.url,
+            "streams": pour.streams,
+            "chunks": pour.chunks * pour.tokens,
+            "model": "null",
+        }
+        command = template
+        for name, value in asked.items():
+            command = command.replace(f"{{{name}}}", str(value))
         before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
         try:
             bind = (lambda: os.sched_setaffinity(0, client_cpus)) if client_cpus else None
-            subprocess.run(words, check=True, preexec_fn=bind, stdout=subprocess.DEVNULL)
+            subprocess.run(shlex.split(command), check=True, preexec_fn=bind, stdout=subprocess.DEVNULL)
             wall = time.monotonic() - begun
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
         finally:

@@ -45,6 +45,7 @@ def run_replay(
     Raises:
         ReplayError: a load process failed; the message ends with its last lines.
     """
+    assert job.arrivals is not None or 1 <= job.shards <= job.concurrency, "a process without a user"
     directory = directory.absolute()
     directory.mkdir(parents=True, exist_ok=True)
     if isinstance(workload, TokenWorkload):
