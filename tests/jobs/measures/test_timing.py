@@ -91,3 +91,18 @@ def test_nothing_measured_is_nothing_said() -> None:
 def test_quantiles_interpolate_linearly() -> None:
     assert timing.quantile(np.array([1.0, 2.0, 3.0, 4.0]), 50) == 2.5
     assert timing.quantile(np.array([0.0, 10.0]), 95) == pytest.approx(9.5)
+
+
+def test_an_open_loop_counts_from_when_a_request_was_due(make_record: Make) -> None:
+    late = make_record(scheduled=0, dispatched=5 * MS)
+    assert timing.ttft_ms([late], scheduled=True) == pytest.approx([20.0])
+    assert timing.ttft_ms([late]) == pytest.approx([15.0])
+    assert timing.e2el_ms([late], scheduled=True) == pytest.approx([60.0])
+    assert timing.schedule_lag_ms([late, make_record()]) == pytest.approx([5.0, 0.0])
+    assert timing.decode_share([late], scheduled=True) == pytest.approx(40 / 60)
+
+
+def test_request_speeds_are_one_a_request(make_record: Make) -> None:
+    slow = make_record(last=420 * MS)
+    single = make_record(last=20 * MS, first_tokens=10, chunks=1)
+    assert timing.request_speeds_tok_s([make_record(), slow, single]) == pytest.approx([200.0, 20.0])

@@ -78,3 +78,31 @@ def test_drain_is_what_comes_after_the_window(make_replay: Make) -> None:
     assert work.drain_share(summary) == 0.25
     assert work.drain_share(replace(summary, window_end=101)) == 0.0
     assert work.drain_share(replace(summary, window_end=None)) is None
+
+
+def test_the_aggregate_rate_is_c_times_the_rate_of_a_user(make_replay: Make) -> None:
+    data = make_replay(users=8, rounds=6)
+    window = work.steady_window(data.summary)
+    assert window is not None
+    aggregate = work.rate(work.work_in(data, window).total, window)
+    own = replace(
+        data, requests=tuple(r if r.user == 3 else replace(r, error="other") for r in data.requests)
+    )
+    single = work.rate(work.work_in(own, window).total, window)
+    assert aggregate is not None
+    assert single is not None
+    assert aggregate == pytest.approx(8 * single, rel=0.02)
+
+
+def test_thinking_is_from_an_answer_to_when_the_next_turn_is_due(make_replay: Make) -> None:
+    data = make_replay(users=1, rounds=2, pause=39 * MS)
+    first, second = (
+        replace(request, conversation="c", turn=turn) for turn, request in enumerate(data.requests)
+    )
+    second = replace(second, scheduled=second.dispatched - 9 * MS)
+    talk = replace(data, requests=(first, second))
+    span = (0, 200 * MS)
+    assert work.thinking(talk, span) == pytest.approx(30 / 200)  # 9 ms of the 39 are the client's lateness
+    assert work.thinking(talk, (61 * MS, 91 * MS)) == pytest.approx(1.0)
+    apart = replace(talk, requests=(first, replace(second, conversation="d")))
+    assert work.thinking(apart, span) == 0.0
