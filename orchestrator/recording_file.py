@@ -158,6 +158,12 @@ class RecordingFile:
                 "file, or give the same words to go on with it"
             )
             raise ConfigError(message)
+        if known.complete and hashlib.sha256(self.path.read_bytes()).hexdigest() != known.digest:
+            message = (
+                f"--output {self.path} was complete and is not what was recorded any more; put it back, or "
+                f"delete it with {header_path(self.path).name} to record anew"
+            )
+            raise ConfigError(message)
         self.header = known
         self._done = {*self._lines(), *(name for name, _ in known.dropped)}
 

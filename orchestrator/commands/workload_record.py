@@ -3,6 +3,7 @@
 import argparse
 import os
 import shlex
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,7 +24,7 @@ def run(arguments: Sequence[str]) -> int:
     """Record the workload that the words ask for."""
     parser = argparse.ArgumentParser(
         prog="specload workload record",
-        description=SUMMARY,
+        description=textwrap.fill(SUMMARY, width=100),
         epilog=groups_help(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         usage="specload workload record [OVERRIDE ...] --output FILE [--temperature T]",

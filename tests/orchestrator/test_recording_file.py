@@ -90,6 +90,16 @@ def test_a_file_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     assert path.read_text() == "mine"
 
 
+def test_a_complete_file_that_was_touched_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    with RecordingFile(path, HEADER) as file:
+        file.append(recording("a"))
+        file.finish(ORDER)
+    path.unlink()
+    with pytest.raises(ConfigError, match="is not what was recorded any more"), RecordingFile(path, HEADER):
+        pass
+
+
 def test_one_writer_at_a_time(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     with RecordingFile(path, HEADER) as file:
