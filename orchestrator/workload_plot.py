@@ -70,15 +70,7 @@ def _lengths(axes: Axes, values: "array[int]", name: str, colour: str, absent: s
         _say(axes, absent)
         return
     numbers = np.asarray(values)
-    low, high = max(1, int(numbers.min())), max(1, int(numbers.max()))
-    count = int(np.clip(2 * len(numbers) ** 0.5, 8, _BINS))
-    if high / low > _WIDE:
-        bins = np.geomspace(low, high + 1, count + 1)
-        axes.set_xscale("log")
-        _ticks(axes, low, high)
-    else:
-        bins = np.linspace(low, high + 1, min(count, high + 1 - low) + 1)
-    axes.hist(np.maximum(numbers, 1), bins=bins.tolist(), color=colour, edgecolor="white", linewidth=0.4)
+    axes.hist(numbers, bins=_bins(axes, numbers), color=colour, edgecolor="white", linewidth=0.4)
     median, p95 = np.percentile(numbers, (50, 95))
     for value in (median, p95):
         axes.axvline(float(value), color=INK, linewidth=1.0, linestyle=(0, (4, 3)))
@@ -95,16 +87,26 @@ def _turns(axes: Axes, values: "array[int]") -> None:
         axes.set_xlim(0.4, high + 0.6)
         axes.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True, min_n_ticks=1))
     else:
-        bins = np.unique(np.geomspace(1, high + 1, _BINS + 1).round())
-        axes.hist(numbers, bins=(bins - 0.5).tolist(), color=GREEN, edgecolor="white", linewidth=0.4)
-        axes.set_xscale("log")
-        _ticks(axes, 1, high)
+        axes.hist(numbers, bins=_bins(axes, numbers), color=GREEN, edgecolor="white", linewidth=0.4)
     if len(numbers) and numbers.max() > _WIDE * max(1, int(np.median(numbers))):
         axes.set_yscale("log")
         axes.set_ylabel("conversations, log scale", color=SOFT)
         axes.yaxis.set_major_formatter(FuncFormatter(_plain))
         axes.yaxis.set_minor_locator(NullLocator())
         axes.set_ylim(bottom=0.7)
+
+
+def _bins(axes: Axes, numbers: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> list[float]:
+    """Return the edges of bins, and make the axis logarithmic where the numbers are far apart."""
+    low, high = int(numbers.min()), int(numbers.max())
+    count = int(np.clip(2 * len(numbers) ** 0.5, 8, _BINS))
+    if high > _WIDE * low > 0:
+        axes.set_xscale("log")
+        _ticks(axes, low, high)
+        edges = np.geomspace(low, high + 1, count + 1)
+    else:
+        edges = np.linspace(low, high + 1, min(count, high + 1 - low) + 1)
+    return [float(edge) for edge in edges]
 
 
 def _reuse(axes: Axes, by_turn: Sequence[TurnReuse]) -> None:

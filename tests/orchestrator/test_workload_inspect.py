@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import tokenizers
 from PIL import Image
 
 from orchestrator import cli
@@ -238,6 +239,22 @@ def test_a_trace_of_hashes_is_counted_in_its_own_blocks_and_scales(tmp_path, cap
     assert row(looked, "ideal prefix-hit rate").startswith(f"ideal prefix-hit rate {1024 / 3300:.2%}")
     assert "all lengths are scaled by" in replayed
     assert row(replayed, "repeated blocks") == row(looked, "repeated blocks")
+
+
+def test_a_models_own_tokenizer_counts_text(tmp_path, capsys):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    # one token a word, and a template that adds none
+    words = tokenizers.Tokenizer(tokenizers.models.WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
+    words.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    words.save(str(folder / "tokenizer.json"))
+    template = "{% for message in messages %}{{ message.content }} {% endfor %}"
+    (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": template}))
+    assert inspect(chat(tmp_path / "talk.jsonl"), "--tokenizer", folder) == 0
+    out = capsys.readouterr().out
+    assert f"lengths: tokenizer of {folder}" in out
+    prompts = row(out, "prompt tokens of a request").replace("│", " ").split()
+    assert prompts[5:] == ["8", "14", "14.50", "21", "21", "6"]  # 8 words, and 8 + 5 + 8 in the second turn
 
 
 def test_conversations_of_very_many_turns_can_be_drawn(tmp_path, capsys):
