@@ -57,7 +57,9 @@ def prepare_cache(
         return Prepared(state=state, primed={})
     prompts = prompts_to_prime(plan, bench.task.workload, schedule.order, salted=state.salt is not None)
     block_size = fleet.block_size()
-    check_primable(prompts, block_size or 1)
+    model = None if block_size is None else _model(bench, block_size, state)
+    if model is not None:
+        check_primable(prompts, model.block_size, model.dropped_blocks)
     for proofs in (False, True):
         workload, order = priming_workload(bench.task.workload, prompts, proofs=proofs)
         answers = [
@@ -74,7 +76,7 @@ def prepare_cache(
         ]
     asked = [request for data in answers for request in data.requests]
     primed = [prompt for listed in prompts.values() for prompt in listed]
-    proof = None if block_size is None else proof_of(asked, _model(bench, block_size, state))
+    proof = None if model is None else proof_of(asked, model)
     state = replace(
         state,
         state=PRIMED,

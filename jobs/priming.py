@@ -73,17 +73,18 @@ def proof_of(requests: Sequence[RequestRecord], model: CacheModel) -> Proof:
     )
 
 
-def check_primable(prompts: Prompts, block_size: int) -> None:
-    """Refuse prompts of which a cache keeps nothing.
+def check_primable(prompts: Prompts, block_size: int, dropped_blocks: int = 0) -> None:
+    """Refuse prompts of which a cache serves nothing that could be proven.
 
     Raises:
-        WorkloadError: no prompt is longer than a block.
+        WorkloadError: no prompt is longer than a block and those that the drafter drops.
     """
     longest = max((len(prompt) for listed in prompts.values() for prompt in listed), default=0)
-    if longest <= block_size:
+    if longest <= (1 + dropped_blocks) * block_size:
         message = (
             f"cache.prime finds {longest} tokens at most to prime the cache with, and the engine caches "
-            f"blocks of {block_size}: use cache.prime=first_turns, or cache=cold"
+            f"blocks of {block_size}{' and computes the last one of a hit again' if dropped_blocks else ''}: use "
+            "cache.prime=first_turns, longer conversations, or cache=cold"
         )
         raise WorkloadError(message)
 

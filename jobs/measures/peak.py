@@ -9,7 +9,7 @@ chunk, as many as usage says the chunk brought; chunks are never counted as toke
 import numpy as np
 
 from jobs.measures.timing import NS_PER_S, tokens_of_chunks
-from jobs.measures.work import Span, good_chunks
+from jobs.measures.work import Span, good_chunks, rate, work_in
 from jobs.replay.data import ReplayData
 
 
@@ -28,4 +28,6 @@ def output_rates(data: ReplayData, span: Span) -> tuple[float, ...]:
 
 def output_peak_tok_s(data: ReplayData, span: Span) -> float:
     """Return the largest of the bins' rates."""
-    return max(output_rates(data, span))
+    rates = output_rates(data, span)
+    # Where all bins are alike, rounding must not put the peak a last digit below the average.
+    return max(*rates, rate(work_in(data, span).output, span) or 0.0)

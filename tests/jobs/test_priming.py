@@ -55,5 +55,8 @@ def test_a_prefix_shorter_than_a_block_cannot_be_primed() -> None:
     check_primable({0: [[1] * 17]}, 16)
     with pytest.raises(WorkloadError, match=r"finds 16 tokens at most.*cache\.prime=first_turns"):
         check_primable({0: [[1] * 16]}, 16)
+    check_primable({0: [[1] * 33]}, 16, 1)
+    with pytest.raises(WorkloadError, match="computes the last one of a hit again"):
+        check_primable({0: [[1] * 32]}, 16, 1)
     with pytest.raises(WorkloadError, match="finds 0 tokens"):
         check_primable({0: []}, 16)
