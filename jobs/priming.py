@@ -81,9 +81,10 @@ def check_primable(prompts: Prompts, block_size: int, dropped_blocks: int = 0) -
     """
     longest = max((len(prompt) for listed in prompts.values() for prompt in listed), default=0)
     if longest <= (1 + dropped_blocks) * block_size:
+        again = " and computes the last one of a hit again" if dropped_blocks else ""
         message = (
             f"cache.prime finds {longest} tokens at most to prime the cache with, and the engine caches "
-            f"blocks of {block_size}{' and computes the last one of a hit again' if dropped_blocks else ''}: use "
+            f"blocks of {block_size}{again}: use "
             "cache.prime=first_turns, longer conversations, or cache=cold"
         )
         raise WorkloadError(message)
