@@ -107,8 +107,10 @@ def epoch_notes(ref: WorkloadRef, concurrencies: Sequence[int]) -> list[str]:
             f"repeated under fresh cache salts ({levels})"
         )
     if ref.dropped:
+        name, reason = ref.dropped[0]
+        many = ref.dropped_count > 1
         notes.append(
-            f"{ref.dropped_count} conversations are left out, the first because: {ref.dropped[0][0]}: "
-            f"{ref.dropped[0][1]}"
+            f"{ref.dropped_count} conversation{'s are' if many else ' is'} left out"
+            f"{', the first' if many else ''} because: {name}: {reason}"
         )
     return notes

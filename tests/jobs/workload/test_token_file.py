@@ -116,13 +116,17 @@ def test_the_load_process_reads_without_holding_the_file(tmp_path: Path) -> None
     write(workload(count, blocks), tmp_path / "w")
     assert (tmp_path / "w").stat().st_size > 8 * count * blocks
     code = (
-        "import resource, sys\n"
+        "import sys\n"
+        "from pathlib import Path\n"
         "from jobs.workload.token_file import read\n"
-        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "def peak():\n"
+        "    lines = Path('/proc/self/status').read_text().splitlines()\n"
+        "    return next(int(line.split()[1]) for line in lines if line.startswith('VmHWM'))\n"
+        "before = peak()\n"
         f"workload = read({str(tmp_path / 'w')!r})\n"
         "total = sum(turn.prompt_tokens for c in workload.conversations for turn in c.turns)\n"
         f"assert total == {count} * (2 + 2 + 4 * {blocks} - 1), total\n"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"
+        "print(peak() - before)\n"
         "heavy = {'numpy', 'ray', 'pandas', 'pyarrow', 'torch', 'hydra', 'mlflow'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )
