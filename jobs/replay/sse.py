@@ -1,5 +1,7 @@
 """Server-sent events: from bytes, cut anywhere, to the payloads of whole events."""
 
+_NEWLINE = ord("\n")
+
 
 class EventSplitter:
     """Cuts a byte stream into events and returns the `data` of each.
@@ -18,13 +20,14 @@ class EventSplitter:
     def feed(self, data: bytes) -> list[bytes]:
         """Return the payloads of the events that `data` completes."""
         if (
-            data[:6] == b"data: "
+            data.find(b"\n") == len(data) - 2
+            and data[-1] == _NEWLINE
+            and data.startswith(b"data: ")
+            and data.find(b"\r") < 0
             and not self._buffer
-            and data.find(b"\n") == len(data) - 2
-            and data[-1:] == b"\n"
-            and b"\r" not in data
         ):
-            return [data[6:-2]]  # one whole event of one line: what engines send, so it has to be quick
+            # One whole event of one line: what engines send, so it has to be quick. (`find` beats `in` here.)
+            return [data[6:-2]]
         if self._after_cr and data[:1] == b"\n":
             data = data[1:]
             self._after_cr = False
