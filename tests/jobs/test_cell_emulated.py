@@ -33,6 +33,7 @@ CONFIG = EngineConfig(
     device="emulated",
     flags={"gpu": "h100", "noise": {"start": 0.0, "drift": 0.0, "step": 0.0}, "time_scale": 0.1},
 )
+LATENESS = {"emulator_pace", "occupancy", "loop_lag", "send_lag", "client_cpu"}
 SHARED = 50
 """Tokens that all prompts start with: three whole blocks of 16."""
 
