@@ -1,10 +1,10 @@
 """The load process' own condition: event-loop lag, CPU and memory."""
 
 import asyncio
-import resource
 import time
 from array import array
 from collections.abc import Sequence
+from pathlib import Path
 
 INTERVAL = 0.02
 """Seconds between two samples of the lag."""
@@ -60,7 +60,10 @@ class SelfCheck:
     @property
     def peak_rss_mib(self) -> float:
         """Peak memory of the process so far."""
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        # Not `ru_maxrss`: Linux starts that at the peak of the process which started this one.
+        lines = Path("/proc/self/status").read_text().splitlines()
+        (peak,) = (line.split()[1] for line in lines if line.startswith("VmHWM:"))
+        return int(peak) / 1024
 
     def _schedule(self) -> None:
         loop = asyncio.get_running_loop()
