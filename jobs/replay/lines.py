@@ -1,6 +1,7 @@
 """Who gets which connection: one a user in a closed loop, a pool for each replica in an open one."""
 
 import asyncio
+import resource
 import time
 from collections.abc import Iterable
 from typing import Protocol
@@ -11,6 +12,9 @@ from jobs.replay.job import ReplayJob
 IDLE_NS = 2_000_000_000
 """A connection unused for so long is replaced: servers close idle ones, the usual ones after five seconds,
 and a request that meets the closing is lost."""
+
+OTHER_FILES = 64
+"""Files a load process has open besides its connections, with room to spare."""
 
 
 class Lines(Protocol):
@@ -106,6 +110,15 @@ class PooledLines:
                 other.abort()
             idle.clear()
         return connection
+
+
+def allow_connections(count: int) -> None:
+    """Raise this process' limit of open files for so many connections, as far as it may be raised."""
+    wanted = count + OTHER_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
 
 
 def connect(job: ReplayJob, replica: int) -> Connection:

@@ -4,7 +4,7 @@ import asyncio
 
 from jobs.replay.clock import SelfCheck
 from jobs.replay.job import ReplayJob
-from jobs.replay.lines import Lines, PooledLines, UserLines
+from jobs.replay.lines import Lines, PooledLines, UserLines, allow_connections
 from jobs.replay.log import ReplayLog
 from jobs.replay.open_loop import OpenLoop
 from jobs.replay.pace import Pace
@@ -23,6 +23,7 @@ class Player:
     ) -> None:
         self.check = SelfCheck()
         self._pace = Pace()
+        allow_connections(job.max_inflight if job.arrivals is not None else job.concurrency)
         self._closed: ClosedLoop | None = None
         self._pool: PooledLines | None = None
         if job.arrivals is None:

@@ -4,6 +4,7 @@ No test bounds a delay from above: whoever runs them may be slow. What must neve
 sent before it is due, or more of it at once than allowed.
 """
 
+import resource
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -181,6 +182,19 @@ def test_the_same_job_sends_the_same_at_the_same_times(run: Run) -> None:
     assert arrivals_of(first) == arrivals_of(second)
     dues = [due for _, _, _, due in arrivals_of(first)]
     assert dues == sorted(dues)
+
+
+def test_more_users_than_a_process_may_open_files(run: Run) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 300:
+        pytest.skip("the hard limit of open files is too low to raise the soft one")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (100, hard))
+    try:
+        data = run(LoadLevel(concurrency=150), conversations=150)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert data.summary.errors == 0
+    assert {request.user for request in data.requests} == set(range(150))
 
 
 @pytest.mark.parametrize("level", [LoadLevel(rate=0.5, process="constant"), LoadLevel(concurrency=1)])
