@@ -34,6 +34,8 @@ class Bench:
     pairing: Pairing
     start_seconds: float
     """Seconds the fleet took to become ready."""
+    workload_file: Path | None = None
+    """The task's workload as a file, written once a block; None: every replay writes its own."""
 
     def play(
         self,
@@ -70,7 +72,8 @@ class Bench:
             stall_seconds=self.task.stall_seconds,
             deadline_seconds=self.task.cell_seconds,
         )
-        data = run_replay(job, workload, folder, watch=self.fleet.check)
+        written = self.workload_file if workload is self.task.workload else None
+        data = run_replay(job, written or workload, folder, watch=self.fleet.check)
         self.fleet.check()
         if any(request.error == "stall" for request in data.requests):
             label = self.run.config.label

@@ -5,9 +5,12 @@ failure is an outcome of its cell and never stops the runs after it.
 """
 
 import json
+import tempfile
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 
 from engines.base import Engine
 from engines.errors import EngineError
@@ -19,7 +22,9 @@ from jobs.cores import CoreLease, Cores
 from jobs.fleet import Fleet, visible_devices
 from jobs.gpus import GpuMemory
 from jobs.pairing import Pairing
+from jobs.replay.files import WORKLOAD_FILE
 from jobs.task import BlockTask, CellReport, CellTask, EngineReport, EngineStopped, Report, RunTask
+from jobs.workload import token_file
 
 START_ATTEMPTS = 2
 """A start that failed for a passing reason (neither memory nor a flag) is tried once more."""
@@ -30,24 +35,41 @@ class BlockRunner:
 
     def run(self, task: BlockTask) -> Iterator[Report]:
         """Yield a report for each engine start and stop and for each cell, in the order of the task."""
-        with CoreLease(engine=task.engine_cores, load=task.load_cores) as lease:
-            memory = GpuMemory(visible_devices(task.resource, task.devices))
-            pairing = Pairing()
+        with (
+            CoreLease(engine=task.engine_cores, load=task.load_cores) as lease,
+            tempfile.TemporaryDirectory(prefix="specload-block-") as folder,
+        ):
+            workload_file = Path(folder) / WORKLOAD_FILE
+            token_file.write(task.workload, workload_file)
+            block = _Block(
+                task=task,
+                cores=lease.cores,
+                memory=GpuMemory(visible_devices(task.resource, task.devices)),
+                pairing=Pairing(),
+                workload_file=workload_file,
+            )
             for run in task.runs:
-                yield from _Turn(task, run, lease.cores, memory, pairing).reports()
+                yield from _Turn(block, run).reports()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Block:
+    """What the turns of a block share."""
+
+    task: BlockTask
+    cores: Cores
+    memory: GpuMemory
+    pairing: Pairing
+    workload_file: Path
 
 
 class _Turn:
     """One arm's turn in the block."""
 
-    def __init__(
-        self, task: BlockTask, run: RunTask, cores: Cores, memory: GpuMemory, pairing: Pairing
-    ) -> None:
-        self.task = task
+    def __init__(self, block: _Block, run: RunTask) -> None:
+        self.block = block
+        self.task = block.task
         self.run = run
-        self.cores = cores
-        self.memory = memory
-        self.pairing = pairing
         self.engine: Engine = engine_named(run.config.engine)
         self.engines = 0
         """Fleets made in this turn: each has a name of its own."""
@@ -73,9 +95,10 @@ class _Turn:
                 task=self.task,
                 run=self.run,
                 fleet=fleet,
-                cores=self.cores,
-                pairing=self.pairing,
+                cores=self.block.cores,
+                pairing=self.block.pairing,
                 start_seconds=seconds,
+                workload_file=self.block.workload_file,
             )
             done = 0
             for cell in cells:
@@ -99,7 +122,7 @@ class _Turn:
         for attempt in range(1, START_ATTEMPTS + 1):
             begun = time.monotonic()
             try:
-                self.memory.check()
+                self.block.memory.check()
                 seconds = fleet.start(ready_seconds=self.task.ready_seconds)
             except EngineError as error:
                 spent = time.monotonic() - begun
@@ -123,7 +146,7 @@ class _Turn:
             name=self._name,
             devices=self.task.devices,
             device_names=names,
-            cores=self.cores,
+            cores=self.block.cores,
         )
         try:
             yield fleet
@@ -138,7 +161,7 @@ class _Turn:
             cell,
             cause=error.cause,
             reason=str(error),
-            cores=self.cores,
+            cores=self.block.cores,
             log_tail=error.log_tail,
         )
         return CellReport(result=result)
