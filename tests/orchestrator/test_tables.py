@@ -17,7 +17,8 @@ ROW = VerdictRow(
     layout="tp1",
     drafter="free",
     k=7,
-    concurrency=16,
+    axis="concurrency",
+    level=16.0,
     blocks=2,
     verdict="loses",
     reason="the interval lies below",
@@ -57,7 +58,7 @@ def test_banners_say_what_the_figures_are():
 
 def test_an_invalid_row_says_why_and_an_undecided_one_how_many_blocks():
     invalid = replace(ROW, verdict="invalid", reason="loop_lag: 9 ms; allowed 5 ms", total=None)
-    undecided = replace(ROW, concurrency=4, verdict="undecided", more_blocks=3)
+    undecided = replace(ROW, level=4.0, verdict="undecided", more_blocks=3)
     out = shown(verdict_table(Summary(objective="total", threshold=0.02, rows=(undecided, invalid))))
     assert "tp1/free-k7-a0.74 C=16: loop_lag: 9 ms; allowed 5 ms" in out
     assert "undecided (3 more blocks)" in out
