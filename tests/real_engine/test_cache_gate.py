@@ -19,12 +19,11 @@ from jobs.pairing import Pairing
 from jobs.result import INVALID, OPENING, CellResult
 from jobs.task import BlockTask, CellTask, RunTask
 from jobs.workload.tokens import TokenConversation, TokenTurn, TokenWorkload
+from tests.lateness import broken
 
 pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(900)]
 
 BLOCK = 32
-LATENESS = {"occupancy", "loop_lag", "send_lag", "client_cpu"}
-"""Gates that a busy machine may fail: they are not what is tested here."""
 
 
 class Careless(VllmEngine):
@@ -101,10 +100,6 @@ def measure(fleet: Fleet) -> Callable[..., CellResult]:
         return measure_cell(bench, cell, fresh=False).result
 
     return run
-
-
-def broken(result: CellResult) -> dict[str, str]:
-    return {g.name: g.message for g in result.gates if not g.passed and g.name not in LATENESS}
 
 
 def test_a_cold_cell_has_equal_counts_and_exactly_the_shared_prefix(

@@ -10,10 +10,9 @@ import pytest
 
 from jobs.result import CLOSING, MEASURED, OPENING, TREATMENT
 from tests.cluster.conftest import Sweeps, engine_tree, lives, wait_until
+from tests.lateness import LATENESS, broken
 
 pytestmark = pytest.mark.real_engine
-
-LATENESS = {"loop_lag", "client_cpu", "occupancy"}
 
 
 @pytest.fixture
@@ -57,10 +56,7 @@ def test_a_real_sweep_survives_the_death_of_its_driver(tmp_path: Path, words: tu
     assert done[(TREATMENT, 0)] + done[(TREATMENT, 1)] == 2
     assert {(OPENING, 1), (CLOSING, 1)} <= set(done)
     for result in results:
-        broken = {
-            gate.name: gate.message for gate in result.gates if not gate.passed and gate.name not in LATENESS
-        }
-        assert not broken
+        assert broken(result) == {}
         assert result.outcome == MEASURED or result.cause in LATENESS
         assert not result.emulated
         assert result.metrics["tokens/client_output"] == result.metrics["tokens/engine_output"]
