@@ -135,6 +135,8 @@ class _Link(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Judge the answer in flight, if there is one."""
         answer, self.answer = self.answer, None
+        # The parser refers to this link: with the collector off, a closed connection would stay for ever.
+        self._parser = None
         if answer is None:
             return
         now = time.monotonic_ns()
