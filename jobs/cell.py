@@ -147,7 +147,7 @@ def _measure(bench: Bench, cell: CellTask, folder: Path, *, fresh: bool) -> _Mea
         seed=seed,
     )
     cache = prepare_cache(bench, cell.cell, schedule, folder, seed=seed, fresh=fresh)
-    before = fleet.counters()
+    before = settled_counters(fleet)  # of warm-up and priming nothing is to be counted later
     with Sampler(fleet.engine, fleet.servers) as sampler:
         data = bench.play(task.workload, schedule, level, folder / "replay", seed=seed, salt=cache.state.salt)
     counters = settled_counters(fleet).since(before)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from engines.base import Capabilities
+from engines.counters import Counters
 from engines.emulator import EMULATOR_VERSION
 from engines.emulator.adapter import EmulatorEngine
 from engines.spec import Acceptance, Drafter, EngineConfig, Model
@@ -126,6 +127,23 @@ def measure(fleet: Fleet) -> Callable[..., CellReport]:
 
 def gates(result: CellResult) -> dict[str, Gate]:
     return {gate.name: gate for gate in result.gates}
+
+
+def test_what_an_engine_counts_late_is_of_the_replay_it_belongs_to(
+    measure: Callable[..., CellReport], fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = fleet.counters
+    snapshots = [read()]
+
+    def late() -> Counters:
+        """Return what was true when somebody last asked."""
+        snapshots.append(read())
+        return snapshots[-2]
+
+    monkeypatch.setattr(fleet, "counters", late)
+    found = gates(measure(1).result)
+    for name in ("output_identity", "prompt_identity", "computed_identity"):
+        assert found[name].passed, found[name].message
 
 
 def test_one_user_after_another_meets_exactly_the_shared_prefix(measure: Callable[..., CellReport]) -> None:
