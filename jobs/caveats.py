@@ -48,3 +48,14 @@ def overlap_caveats(overlap: float | None) -> tuple[str, ...]:
         "common: read the whole fixed work beside the window's ratio, or replay more conversations"
     )
     return (caveat,)
+
+
+def pairing_caveats(*, alone: bool) -> tuple[str, ...]:
+    """Return what to say of a cell with a drafter whose segment has no opening baseline at its level."""
+    if not alone:
+        return ()
+    caveat = (
+        "its opening baseline gave no measurement, so nobody checked that configuration and work are those "
+        "of a baseline: the gates configuration and equal_work are missing"
+    )
+    return (caveat,)

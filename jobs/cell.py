@@ -20,7 +20,7 @@ from jobs.bench import Bench, settled_counters
 from jobs.cache_bounds import FirstTurns
 from jobs.cache_control import Prepared, judge_first_turns, prepare_cache
 from jobs.cache_state import RESET, FreshEngineNeededError
-from jobs.caveats import overlap_caveats
+from jobs.caveats import overlap_caveats, pairing_caveats
 from jobs.cores import Cores
 from jobs.errors import JobError
 from jobs.gates import Delivered, cell_gates
@@ -217,6 +217,7 @@ def _caveats(
         *warmup.caveats,
         *((unconfirmed,) if state.reset_tries and state.how != RESET else ()),
         *overlap_caveats(held.turn_overlap),
+        *pairing_caveats(alone=held.alone),
         *(f"{name}: not available here" for name in sampler.absent),
     )
 

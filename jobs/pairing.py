@@ -30,6 +30,8 @@ class Held:
     gates: tuple[Gate, ...] = ()
     turn_overlap: float | None = None
     """Share of turns that both steady windows have; None for the opening baseline itself."""
+    alone: bool = False
+    """Whether there was no opening baseline to hold a cell with a drafter against."""
 
 
 @dataclass(slots=True)
@@ -49,7 +51,7 @@ class Pairing:
         if opening is None:
             if config.drafter.is_none:
                 self.baselines[key] = side
-            return Held()
+            return Held(alone=not config.drafter.is_none)
         gates = pair_gates(
             resolved=side.resolved,
             baseline_resolved=opening.resolved,
