@@ -9,15 +9,18 @@ The rules:
 - `output_tokens` is the natural length as the recording counted it, in tokens of the model it recorded.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from jobs.errors import WorkloadError
 from jobs.workload.conversation import Conversation, Message, Turn
 from jobs.workload.dialogue import clean, message_of
+from jobs.workload.fields import number, whole
 from jobs.workload.import_log import ImportLog
 from jobs.workload.json_file import json_entries
+
+_Number = TypeVar("_Number", int, float)
 
 
 def read_abench(paths: Sequence[Path], log: ImportLog) -> Iterator[Conversation]:
@@ -45,13 +48,16 @@ def read_abench(paths: Sequence[Path], log: ImportLog) -> Iterator[Conversation]
 
 def _turns(session: Mapping[str, Any], *, where: str, log: ImportLog) -> Iterator[Turn]:
     system = session.get("system_prompt")
+    if system is not None and not isinstance(system, str):
+        message = f"{where}: `system_prompt` is {type(system).__name__}, not text"
+        raise WorkloadError(message)
     for index, data in enumerate(session["turns"]):
         place = f"{where}, turns[{index}]"
         if not isinstance(data, Mapping) or not isinstance(data.get("input_delta"), list):
             message = f"{place}: expected an object with a list `input_delta` of messages"
             raise WorkloadError(message)
         messages = [message_of(entry, where=place) for entry in data["input_delta"]]
-        if index == 0 and isinstance(system, str) and system:
+        if index == 0 and system:
             messages.insert(0, Message(role="system", content=clean(system)))
         if not messages:
             message = f"{place}: `input_delta` is empty, so there is nothing to send"
@@ -60,23 +66,24 @@ def _turns(session: Mapping[str, Any], *, where: str, log: ImportLog) -> Iterato
         if reply is not None and not isinstance(reply, str):
             message = f"{place}: `assistant_text` is {type(reply).__name__}, not text"
             raise WorkloadError(message)
-        tokens = _number(data, "output_tokens", place)
+        tokens = _stated(whole, data, "output_tokens", place)
         if tokens:
             log.note("output lengths are stated by the recording, in tokens of the model that it recorded")
-        gap = _number(data, "pre_gap_ms", place) if index else None
+        gap = _stated(number, data, "pre_gap_ms", place) if index else None
         yield Turn(
             messages=tuple(messages),
             reply=None if reply is None else clean(reply),
             gap=None if gap is None else gap / 1000.0,
-            output_tokens=int(tokens) if tokens else None,
+            output_tokens=tokens or None,
         )
 
 
-def _number(data: Mapping[str, Any], key: str, place: str) -> float | None:
+def _stated(read: Callable[..., _Number], data: Mapping[str, Any], key: str, place: str) -> _Number | None:
+    """Return what `read` makes of a field that may be missing; text is no number here."""
     value = data.get(key)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+    if not isinstance(value, int | float):
         message = f"{place}: `{key}` is {value!r}, not a number of 0 or more"
         raise WorkloadError(message)
-    return float(value)
+    return read(data, key, where=place)

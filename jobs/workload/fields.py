@@ -6,9 +6,12 @@ from typing import Any
 
 from jobs.errors import WorkloadError
 
+COUNT_LIMIT = 2**31
+"""A count of tokens lies below: no model has such a context, so what is larger is damage."""
+
 
 def whole(row: Mapping[str, Any], key: str, *, where: str) -> int:
-    """Return a whole number of 0 or more, given as a number or as text.
+    """Return a whole number of 0 or more and below `COUNT_LIMIT`, given as a number or as text.
 
     Raises:
         WorkloadError: the field is missing or something else.
@@ -16,6 +19,9 @@ def whole(row: Mapping[str, Any], key: str, *, where: str) -> int:
     value = number(row, key, where=where)
     if value != int(value):
         message = f"{where}: {key!r} is {row[key]!r}, not a whole number"
+        raise WorkloadError(message)
+    if value >= COUNT_LIMIT:
+        message = f"{where}: {key!r} is {value:.6g}, which no context holds; the row is damaged"
         raise WorkloadError(message)
     return int(value)
 
@@ -33,6 +39,9 @@ def number(row: Mapping[str, Any], key: str, *, where: str) -> float:
         found = float(value)
         if not 0 <= found < math.inf:
             raise ValueError
+    except OverflowError:
+        message = f"{where}: {key!r} has more digits than a number of a trace can have"
+        raise WorkloadError(message) from None
     except ValueError:
         what = "is missing" if value is None else f"is {value!r}"
         message = f"{where}: {key!r} {what}; it must be a number of 0 or more"

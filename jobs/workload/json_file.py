@@ -48,6 +48,9 @@ def parse(text: str, *, where: str) -> Any:
     except RecursionError as error:
         message = f"{where}: the JSON is nested too deeply to be a conversation"
         raise WorkloadError(message) from error
+    except ValueError as error:  # Python reads no whole number of thousands of digits
+        message = f"{where}: a number has too many digits to be one of a workload"
+        raise WorkloadError(message) from error
 
 
 def json_lines(path: Path) -> Iterator[tuple[str, Any]]:

@@ -86,8 +86,16 @@ def turn(**changes: Any) -> dict[str, Any]:
         ({"session_id": "x", "turns": [turn(), turn(input_delta=[])]}, r"turns\[1\]: `input_delta` is empty"),
         (
             {"session_id": "x", "turns": [turn(), turn(pre_gap_ms=-1)]},
-            r"`pre_gap_ms` is -1, not a",
+            r"turns\[1\]: 'pre_gap_ms' is -1; it must be a number of 0 or more",
         ),
+        (
+            {"session_id": "x", "turns": [turn(), turn(pre_gap_ms=float("inf"))]},
+            r"turns\[1\]: 'pre_gap_ms' is inf",
+        ),
+        ({"session_id": "x", "turns": [turn(output_tokens=float("inf"))]}, "'output_tokens' is inf"),
+        ({"session_id": "x", "turns": [turn(output_tokens=10**400)]}, "'output_tokens' has more digits"),
+        ({"session_id": "x", "turns": [turn(output_tokens=3.5)]}, "'output_tokens' is 3.5, not a whole"),
+        ({"session_id": "x", "system_prompt": ["p"], "turns": [turn()]}, "`system_prompt` is list, not text"),
         ({"session_id": "x", "turns": [turn(output_tokens="7")]}, "`output_tokens` is '7'"),
         ({"session_id": "x", "turns": [turn(assistant_text=3)]}, "`assistant_text` is int, not text"),
     ],

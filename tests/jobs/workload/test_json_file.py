@@ -52,6 +52,8 @@ def test_numbers_stay_plain(tmp_path: Path) -> None:
         (b'{"a":\n', "the JSON is truncated"),
         (b"role,content", "line 1: not JSON"),
         (b'{"a": ' + b"[" * 200_000, "line 1: the JSON is nested too deeply"),
+        (b'{"a": ' + b"9" * 6000 + b"}\n", "line 1: a number has too many digits"),
+        (b'[1, {"a": ' + b"9" * 6000 + b"}]", "after entry 1: not JSON .*integer overflow"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, data: bytes, found: str) -> None:

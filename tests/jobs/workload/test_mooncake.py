@@ -89,6 +89,14 @@ def test_prompts_without_a_whole_block_stand_alone(tmp_path: Path) -> None:
             '{"timestamp": 0, "input_length": -5, "output_length": 1, "hash_ids": []}',
             "'input_length' is -5; it must be a number of 0 or more",
         ),
+        (
+            f'{{"timestamp": 1{"0" * 400}, "input_length": 5, "output_length": 1, "hash_ids": [1]}}',
+            "'timestamp' has more digits than a number of a trace can have",
+        ),
+        (
+            '{"timestamp": 0, "input_length": 5, "output_length": 4000000000, "hash_ids": [1]}',
+            r"'output_length' is 4e\+09, which no context holds",
+        ),
         ('{"input_length": 5, "output_length": 1, "hash_ids": [1]}', "'timestamp' is missing"),
         (
             '{"timestamp": 0, "input_length": 5.5, "output_length": 1, "hash_ids": [1]}',
