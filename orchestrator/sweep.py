@@ -7,6 +7,7 @@ after it.
 
 import contextlib
 import dataclasses
+import math
 import os
 import sys
 import tempfile
@@ -111,6 +112,7 @@ def _point(config: DictConfig) -> Point:
     plain = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
     assert isinstance(plain, dict)
     _check_known(plain, SpecloadSchema)
+    _check_finite(plain)
     words = [word.lstrip("+~").partition("=") for word in HydraConfig.get().overrides.task]
     return Point(
         config={str(key): value for key, value in plain.items()},
@@ -133,6 +135,23 @@ def _check_known(config: Mapping[Any, Any], schema: type, prefix: str = "") -> N
         for kind in (fields[key], *get_args(fields[key])):  # the parts of an optional section, too
             if isinstance(kind, type) and dataclasses.is_dataclass(kind) and isinstance(value, Mapping):
                 _check_known(value, kind, f"{prefix}{key}.")
+
+
+def _check_finite(value: Any, key: str = "") -> None:
+    """Refuse `nan` and `inf`: no key has a use for them, and they have no canonical JSON to be known by.
+
+    Raises:
+        ConfigError: names the first such key.
+    """
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            _check_finite(inner, f"{key}.{name}".lstrip("."))
+    elif isinstance(value, list):
+        for inner in value:
+            _check_finite(inner, key)
+    elif isinstance(value, float) and not math.isfinite(value):
+        message = f"{key} is {value}, which is no number that anything can be set to; give a finite one"
+        raise ConfigError(message)
 
 
 def _paragraph(error: BaseException) -> str:
