@@ -1,5 +1,6 @@
 """Which format a workload file has, told by its suffix and the names in its first object."""
 
+import codecs
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -74,7 +75,21 @@ def _head(path: Path) -> str:
     if not head.strip():
         message = f"workload file {path} is empty"
         raise WorkloadError(message)
-    return head.decode("utf-8-sig", errors="replace")
+    try:
+        # Not the whole file: a character that the end of the head cuts is no fault.
+        text = codecs.getincrementaldecoder("utf-8-sig")().decode(head)
+    except UnicodeDecodeError as error:
+        raise WorkloadError(_no_text(path, error.start)) from error
+    if "\0" in text:  # as in UTF-16, and in binary files
+        raise WorkloadError(_no_text(path, head.index(b"\0")))
+    return text
+
+
+def _no_text(path: Path, at: int) -> str:
+    return (
+        f"workload file {path} is not UTF-8 text (byte {at}); is it compressed or binary? Unpack it, or "
+        "write it as UTF-8"
+    )
 
 
 def _names(head: str) -> Iterator[str]:

@@ -56,7 +56,9 @@ def test_lists_tables_and_cut_off_heads_are_told(tmp_path: Path, text: str, name
     ("content", "words"),
     [
         (b'{"prompt": "x", "deep": {"messages": []}}', "its first record has: deep, prompt"),
-        (b"\x00\xff\x1f\x8b binary", "cannot be told"),
+        (b"\x00\xff\x1f\x8b binary", r"is not UTF-8 text \(byte 1\); is it compressed"),
+        (b"\x1f\x8b\x08\x00 gzip", r"is not UTF-8 text \(byte 1\); is it compressed"),
+        ('{"messages": []}'.encode("utf-16-le"), r"is not UTF-8 text \(byte 1\)"),
         (b"  \n", "is empty"),
         (b"[]", "nothing readable"),
     ],
