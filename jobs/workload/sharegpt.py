@@ -48,10 +48,13 @@ def read_sharegpt(paths: Sequence[Path], log: ImportLog) -> Iterator[Conversatio
                 continue
             given = entry.get("id")
             name = f"{path.stem}-{number}" if given in (None, "") else str(given)
-            used[name] = used.get(name, 0) + 1
-            if used[name] > 1:
+            base = name
+            while name in used:  # `x#2` may be an id of the file
+                used[base] += 1
+                name = f"{base}#{used[base]}"
+            used[name] = 1
+            if name != base:
                 log.note("an id that several conversations have is continued with #2, #3, ...")
-                name = f"{name}#{used[name]}"
             yield Conversation(id=name, turns=turns_of(messages, where=where, log=log))
 
 
