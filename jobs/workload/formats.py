@@ -1,5 +1,6 @@
 """The table of workload formats: a new format is its own module and one line here."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,9 @@ from jobs.workload.weka import read_weka
 
 if TYPE_CHECKING:
     from jobs.workload.trace import TraceConversation
+
+_NAMED = 3
+"""Files that an error about all of them names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +109,9 @@ def read_conversations(
         _check_id(conversation, seen)
         yield conversation
     if not seen:
-        why = "; ".join(log.notes) or "the files hold none"
-        message = f"no conversation is left of the workload's files ({why}); give other files"
+        why = "; ".join(log.dropped) or "the files hold none"
+        names = ", ".join(file.name for file in files[:_NAMED]) + (", ..." if len(files) > _NAMED else "")
+        message = f"no conversation is left of {names or 'the workload'}: {why}; give other files"
         raise WorkloadError(message)
 
 
@@ -148,6 +153,12 @@ def _files(paths: Sequence[str | Path], root: Path) -> list[Path]:
             message = f"workload.paths has {str(entry)!r}: {problem} (looked for {path.absolute()})"
             raise WorkloadError(message)
         files.extend(found)
+    twice = next(
+        (file for file, count in Counter(file.absolute() for file in files).items() if count > 1), None
+    )
+    if twice is not None:
+        message = f"workload.paths names {twice} twice, by itself or by a pattern; name every file once"
+        raise WorkloadError(message)
     return files
 
 
@@ -169,7 +180,8 @@ def _check_id(conversation: "Conversation | TraceConversation", seen: set[str]) 
     if conversation.id in seen:
         message = (
             f"the conversation id {conversation.id!r} is used twice in this workload; ids name the same "
-            "conversation in every arm: make them unique"
+            "conversation in every arm: make them unique (where a file gives no id, it is made of the file's "
+            "name and the line, so give files of one name different ones)"
         )
         raise WorkloadError(message)
     seen.add(conversation.id)

@@ -32,8 +32,12 @@ class ImportLog:
     @property
     def notes(self) -> tuple[str, ...]:
         """Rules first, then one line for each reason to leave something out, the most frequent first."""
-        dropped = (
+        return (*self._rules, *self.dropped)
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """One line for each reason to leave something out, the most frequent first."""
+        return tuple(
             f"{count} {what}{'' if count == 1 else 's'} dropped: {reason}"
             for (what, reason), count in self._dropped.most_common()
         )
-        return (*self._rules, *dropped)

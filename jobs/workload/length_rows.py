@@ -33,6 +33,10 @@ def csv_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, int, Map
                     f"{'is' if len(missing) == 1 else 'are'} missing (found: {', '.join(names) or 'nothing'})"
                 )
                 raise WorkloadError(message)
+            twice = [name for name in columns if names.count(name) > 1]
+            if twice:
+                message = f"{path}: the first line names {', '.join(twice)} twice; remove one of the columns"
+                raise WorkloadError(message)
             reader.fieldnames = names
             for row in reader:
                 where = f"{path}, line {reader.line_num}"

@@ -118,6 +118,17 @@ def test_gaps_of_a_trace_without_any_are_refused(tmp_path: Path) -> None:
         ("azure", AZURE + "2023-11-16 18:19:03,1\n", "line 6: the row has not as many fields"),
         ("azure", AZURE + "2023-11-16 18:19:03,1,1,1\n", "line 6: the row has not as many fields"),
         ("azure", AZURE + "2023-11-16 18:19:03,x,1\n", "line 6: 'ContextTokens' is 'x'; it must be a number"),
+        (
+            "azure",
+            AZURE + "2023-11-16 18:19:03,9e15,1\n",
+            r"line 6: 'ContextTokens' is 9e\+15, which no cont",
+        ),
+        ("azure", "TIMESTAMP,ContextTokens,ContextTokens,GeneratedTokens\n", "names ContextTokens twice"),
+        (
+            "azure",
+            AZURE.splitlines()[0] + "\n",
+            r"no conversation is left of trace\.csv: the files hold none",
+        ),
         ("burstgpt", AZURE, "Timestamp, Request tokens, Response tokens are missing"),
         ("burstgpt", BURST + "1,a,1,GPT-4,600,1,601,x\n", "line 7: its time lies before that of line 6"),
         ("burstgpt", BURST + "nan,c,1,GPT-4,600,1,601,x\n", "line 7: 'Timestamp' is 'nan'"),

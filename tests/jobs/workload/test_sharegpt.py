@@ -93,7 +93,9 @@ def test_what_cannot_be_used_is_counted_with_its_reason(tmp_path: Path) -> None:
 
 
 def test_a_file_of_something_else_says_why_nothing_is_left(tmp_path: Path) -> None:
-    with pytest.raises(WorkloadError, match=r"no conversation is left .*2 conversations dropped: it is no"):
+    with pytest.raises(
+        WorkloadError, match=r"no conversation is left of \S+: 2 conversations dropped: it is no"
+    ):
         load(tmp_path, {"messages": []}, 3)
 
 
@@ -101,6 +103,8 @@ def test_ids_that_are_used_twice_go_on(tmp_path: Path) -> None:
     pair = (("human", "a"), ("gpt", "b"))
     workload = load(tmp_path, said(*pair, id="x"), said(*pair, id="x"), said(*pair, id=7))
     assert list(shape(workload)) == ["x", "x#2", "7"]
+    own = load(tmp_path, *(said(*pair, id=name) for name in ("x", "x#2", "x", "x#2", "x")))
+    assert list(shape(own)) == ["x", "x#2", "x#3", "x#2#2", "x#4"]
     assert workload.notes == ("an id that several conversations have is continued with #2, #3, ...",)
 
 
