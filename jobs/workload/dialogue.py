@@ -29,8 +29,16 @@ def message_of(data: Any, *, where: str) -> Message:
     if role not in ROLES:
         message = f"{where}: a message has the role {role!r}; known roles: {', '.join(ROLES)}"
         raise WorkloadError(message)
-    parts = [_text(data.get("content"), where=where)]
     calls = data.get("tool_calls") or data.get("function_call")
+    if calls and not isinstance(calls, list | Mapping):
+        message = f"{where}: a message's tool calls are {type(calls).__name__}, not a list of objects"
+        raise WorkloadError(message)
+    if "content" not in data and not calls:
+        message = (
+            f"{where}: a message of role {role!r} has no `content` (its keys: {', '.join(map(str, data))})"
+        )
+        raise WorkloadError(message)
+    parts = [_text(data.get("content"), where=where)]
     if calls:
         parts.append(json.dumps(calls, ensure_ascii=False, separators=(",", ":")))
     return Message(role=role, content=clean("\n".join(part for part in parts if part)))

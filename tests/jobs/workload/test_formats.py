@@ -105,6 +105,11 @@ GOOD = line(("user", "a"), ("assistant", "b"))
         ('{"messages": [3]}', "line 1: a message is int"),
         (line(("robot", "a")), "the role 'robot'"),
         (line(("user", [{"type": "image_url"}])), "only text can be replayed"),
+        ('{"messages": [{"role": "user", "text": "a"}]}', "'user' has no `content` (its keys: role, text)"),
+        (
+            '{"messages": [{"role": "assistant", "content": "a", "tool_calls": 5}]}',
+            "line 1: a message's tool calls are int, not a list of objects",
+        ),
         (line(("system", "s"), ("assistant", "b")), "line 1: the conversation has no user message"),
         (line(("user", "a")), "workload 'w' has no reply for 1 of its 1 turns"),
         (
@@ -133,6 +138,9 @@ def test_bad_paths(tmp_path: Path) -> None:
     ):
         with pytest.raises(WorkloadError, match=found):
             load_workload(name="w", format="chat_jsonl", paths=[path], root=tmp_path)
+    (tmp_path / "one.jsonl").write_text(GOOD)
+    with pytest.raises(WorkloadError, match=r"workload\.paths names \S+one\.jsonl twice"):
+        load_workload(name="w", format="chat_jsonl", paths=["o*.jsonl", "./one.jsonl"], root=tmp_path)
     with pytest.raises(WorkloadError, match=r"workload\.paths is empty"):
         load_workload(name="w", format="chat_jsonl", paths=[])
     with pytest.raises(WorkloadError, match="known formats: builtin"):
