@@ -143,6 +143,15 @@ def speculative_config(drafter: Drafter) -> dict[str, Any] | None:
 
 
 def speculation_words(drafter: Drafter) -> tuple[str, ...]:
-    """Return the command-line words of the drafter; none for the baseline."""
+    """Return the command-line words of the drafter; none for the baseline.
+
+    Each answer ends with the request's own account of its drafts: it is held against the counters, and gives
+    acceptance by context length. vLLM refuses to start with it and without a drafter.
+    """
     config = speculative_config(drafter)
-    return () if config is None else ("--speculative-config", json.dumps(config, sort_keys=True))
+    if config is None:
+        return ()
+    return (
+        *("--speculative-config", json.dumps(config, sort_keys=True)),
+        *("--per-request-spec-decode-metrics", "summary"),
+    )

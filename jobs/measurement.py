@@ -11,6 +11,7 @@ from typing import Any
 from engines.counters import Counters
 from jobs.caveats import cell_caveats
 from jobs.measures import counted, peak, sessions, slices, timing, work
+from jobs.measures.drafts import mean_length
 from jobs.measures.telemetry import telemetry_caveats, telemetry_metrics
 from jobs.replay.data import ReplayData
 
@@ -59,7 +60,7 @@ def measure(
         **_latency(data),
         **_people(data, turns),
         **_sliced(parts),
-        **_speculation(counters, requested_mal),
+        **_speculation(data, counters, requested_mal),
         **_cache(data, counters, capacity_tokens, gauges),
         "cache/ideal_hit_rate": ideal_hit_rate,
         **_accounting(data, counters),
@@ -153,14 +154,17 @@ def _sliced(parts: Mapping[str, Mapping[str, slices.Slice]]) -> dict[str, float 
         for name in ("ttft_p50_ms", "speed_tok_s", "cached_share"):
             found[f"turn/{name}_{turn}"] = figures[name]
     for bucket, figures in parts["by_context"].items():
-        for name in ("speed_tok_s", "tokens_per_chunk"):
+        for name in ("speed_tok_s", "tokens_per_chunk", "mal"):
             found[f"context/{name}_{bucket}"] = figures[name]
     return found
 
 
-def _speculation(counters: Counters, requested_mal: float | None) -> dict[str, float | None]:
+def _speculation(
+    data: ReplayData, counters: Counters, requested_mal: float | None
+) -> dict[str, float | None]:
     return {
         "spec/mal": counted.mean_acceptance_length(counters),
+        "spec/mal_of_requests": mean_length(data.requests),
         "spec/acceptance_rate": counted.acceptance_rate(counters),
         "spec/tokens_per_step": counted.tokens_per_step(counters),
         "spec/requested_mal": requested_mal,

@@ -55,6 +55,7 @@ METRICS: dict[str, str] = {
     "latency/e2el_p95_ms": "end-to-end latency, 95th percentile",
     "latency/decode_share": "decode share f: sum(last - first) / sum(E2EL)",
     "spec/mal": "mean acceptance length: 1 + accepted / drafts, deltas over all ranks; 1 for a baseline",
+    "spec/mal_of_requests": "the same from the engine's accounts of single requests, where it gives them",
     "spec/acceptance_rate": "accepted / drafted tokens",
     "spec/tokens_per_step": "tokens per decode step over all steps, drafted or not",
     "spec/requested_mal": "mean acceptance length that the synthetic acceptance asks for",
@@ -102,7 +103,11 @@ METRICS: dict[str, str] = {
     **{f"turn/cached_share_{key}": f"cached / prompt tokens, {words}" for key, words in TURN_SLICES.items()},
     **{f"context/speed_tok_s_{key}": f"decode speed, {words}" for key, words in CONTEXT_SLICES.items()},
     **{
-        f"context/tokens_per_chunk_{key}": f"tokens a chunk after the first, {words} (acceptance by context)"
+        f"context/tokens_per_chunk_{key}": f"tokens a chunk after the first, {words}"
+        for key, words in CONTEXT_SLICES.items()
+    },
+    **{
+        f"context/mal_{key}": f"mean acceptance length, {words} in the middle of the answer"
         for key, words in CONTEXT_SLICES.items()
     },
 }

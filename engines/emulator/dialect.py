@@ -5,7 +5,8 @@ core.
 """
 
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -116,6 +117,28 @@ def usage(prompt: int, completion: int, cached: int | None = None) -> dict[str, 
     return counts
 
 
+def speculation(accepted: Sequence[int], k: int) -> dict[str, Any]:
+    """Return a request's account of its drafts in vLLM's form.
+
+    Args:
+        accepted: Draft tokens accepted in each verification step.
+        k: Draft length.
+    """
+    steps, total = len(accepted), sum(accepted)
+    counts = Counter(accepted)
+    return {
+        "speculative_decoding": {
+            "mean_acceptance_length": 1 + total / steps if steps else None,
+            "draft_acceptance_rate": total / (steps * k) if steps else None,
+            "acceptance_histogram": [counts[length] for length in range(k + 1)],
+            "num_spec_steps": steps,
+            "num_accepted_draft_tokens": total,
+            "num_draft_tokens": steps * k,
+            "num_spec_tokens": k,
+        }
+    }
+
+
 class Answer:
     """The JSON of one request's answer, whole or in chunks."""
 
@@ -155,11 +178,16 @@ class Answer:
             f'{self._opening}{part},"finish_reason":{reason}{ids}}}]{self._running_usage(completion)}}}\n\n'
         ).encode()
 
-    def last(self, completion: int, cached: int) -> bytes:
-        """Return what comes after the last token: the usage chunk if asked for, and the end mark."""
+    def last(self, completion: int, cached: int, drafts: Mapping[str, Any] | None = None) -> bytes:
+        """Return what comes after the last token: the usage chunk if asked for, and the end mark.
+
+        `drafts` is the request's account of its drafts; None without a drafter.
+        """
         trailing = b""
         if self._ask.usage:
             body = {**self._head, "choices": [], "usage": usage(self._prompt, completion, cached)}
+            if drafts is not None:
+                body["metrics"] = drafts
             trailing = b"data: " + json.dumps(body, separators=(",", ":")).encode() + b"\n\n"
         return trailing + b"data: [DONE]\n\n"
 

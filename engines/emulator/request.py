@@ -30,6 +30,8 @@ class Request:
     last_output: float | None = None
     """When its latest tokens came out; None before the first."""
     generated: int = 0
+    accepted: list[int] = field(default_factory=list)
+    """Drafts accepted in each of its verification steps."""
     finished: bool = False
     _tokens: list[int] = field(default_factory=list)
     _hashes: list[bytes] = field(default_factory=list)

@@ -136,6 +136,7 @@ class Scheduler:
                 passed = accepted(request.key, request.generated, self.limits.alpha, count - 1)
                 if count > 1:
                     self.stats.draft(passed)
+                    request.accepted.append(passed)
                 # As vLLM does, acceptance is counted before the answer's length cuts it off.
                 new = min(passed + 1, request.max_tokens - request.generated)
                 request.computed += new

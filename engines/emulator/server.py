@@ -13,7 +13,7 @@ from aiohttp.typedefs import Handler
 
 from engines.emulator import EMULATOR_VERSION
 from engines.emulator.assembly import Assembly
-from engines.emulator.dialect import Answer, BadRequestError, error_body, parse, tokenize
+from engines.emulator.dialect import Answer, BadRequestError, error_body, parse, speculation, tokenize
 from engines.emulator.draws import combine
 from engines.emulator.info import server_info
 from engines.emulator.live import LiveRank, Stream
@@ -143,7 +143,7 @@ class EmulatedServer:
         stream = rank.submit(request)
         try:
             if ask.stream:
-                return await _stream(http, stream, answer)
+                return await _stream(http, stream, answer, config.drafter.k)
             return await _whole(stream, answer)
         finally:
             rank.close(stream)
@@ -166,7 +166,7 @@ class EmulatedServer:
                 await task
 
 
-async def _stream(http: web.Request, stream: Stream, answer: Answer) -> web.StreamResponse:
+async def _stream(http: web.Request, stream: Stream, answer: Answer, k: int) -> web.StreamResponse:
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8"})
     await response.prepare(http)
     request = stream.request
@@ -180,7 +180,8 @@ async def _stream(http: web.Request, stream: Stream, answer: Answer) -> web.Stre
             data = opening + answer.chunk(emission.tokens, completion, finished=finished)
             opening = b""
             if finished:
-                data += answer.last(completion, request.cached or 0)
+                drafts = speculation(request.accepted, k) if k else None
+                data += answer.last(completion, request.cached or 0, drafts)
             await response.write(data)
     await response.write_eof()
     return response

@@ -50,7 +50,7 @@ def cell_gates(
     gates = [
         *load_gates(data, metrics),
         *client_gates(data, metrics, oversubscribed=oversubscribed),
-        *identity_gates(data, metrics),
+        *identity_gates(data, metrics, counters),
         cache_gate(cache, first_turns),
     ]
     if emulated:

@@ -1,18 +1,24 @@
-"""Gates on accounting: client and engine counted the same tokens."""
+"""Gates on accounting: client and engine counted the same tokens and drafts."""
 
 from collections.abc import Mapping
 
+from engines.counters import Counters
+from jobs.measures.drafts import drafts_of
 from jobs.replay.data import ReplayData
 from jobs.result import Gate
 
 
-def identity_gates(data: ReplayData, metrics: Mapping[str, float | None]) -> tuple[Gate, ...]:
-    """Return the identities of output, prompt and computed tokens, and of prompt lengths."""
+def identity_gates(
+    data: ReplayData, metrics: Mapping[str, float | None], counters: Counters
+) -> tuple[Gate, ...]:
+    """Return the identities of output, prompt and computed tokens, of prompt lengths, and of drafts."""
+    drafts = (_drafts(data, counters),) if counters.drafts else ()
     return (
         _identity("output", "output", metrics),
         _identity("prompt", "prompt", metrics),
         _computed(metrics),
         _prompt_lengths(data),
+        *drafts,
     )
 
 
@@ -43,3 +49,22 @@ def _prompt_lengths(data: ReplayData) -> Gate:
             f"of {first.expected_prompt_tokens}"
         )
     return Gate(name="prompt_lengths", passed=not wrong, message=message, value=float(len(wrong)), limit=0.0)
+
+
+def _drafts(data: ReplayData, counters: Counters) -> Gate:
+    """Hold the accounts of single requests against the counters, which are summed over all ranks."""
+    name = "drafts_identity"
+    mine = drafts_of(data.requests)
+    if mine.unknown:
+        message = (
+            f"not checked: {mine.unknown} of {len(data.requests)} answers have no account of their drafts"
+        )
+        return Gate(name=name, passed=True, message=message)
+    found = (mine.steps, mine.drafted, mine.accepted)
+    counted = (counters.drafts, counters.draft_tokens, counters.accepted_tokens)
+    message = (
+        f"the answers tell of {found[0]} drafts with {found[1]} tokens, {found[2]} of them accepted; the "
+        f"engine counted {counted[0]}, {counted[1]} and {counted[2]}"
+    )
+    passed = found == counted
+    return Gate(name=name, passed=passed, message=message, value=float(found[2] - counted[2]), limit=0.0)

@@ -1,16 +1,18 @@
 """Slices: the same figures by turn number, and by the context length at which a token was decoded.
 
 By turn: 0, 1, 2, and 3 or later. By context: prompt tokens plus the answer so far, before a chunk's tokens;
-a long answer crosses from one bucket into the next. Tokens per chunk stand for acceptance by context where an
-engine sends a chunk a step and reports no acceptance of single requests, as vLLM does.
+a long answer crosses from one bucket into the next. Acceptance is the engine's account of single requests,
+each in the bucket of the context in the middle of its answer.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from jobs.measures import timing
+from jobs.measures.drafts import mean_length
 from jobs.measures.work import cached_tokens, good_chunks
 from jobs.metric_names import CONTEXT_SLICES, TURN_SLICES
 from jobs.replay.data import ReplayData
@@ -41,7 +43,8 @@ def by_context(data: ReplayData) -> dict[str, Slice]:
     """Return the figures of each bucket of context lengths.
 
     A bucket has `tokens` and `chunks` (without the first chunks, which took prefill), `speed_tok_s` (tokens
-    over the gaps they took) and `tokens_per_chunk`.
+    over the gaps they took), `tokens_per_chunk`, and `mal` (None where the engine gives no account of single
+    requests, or the arm has no drafter).
     """
     tokens, gaps, contexts = _decoded(data)
     place = np.searchsorted(CONTEXT_EDGES, contexts, side="right") - 1
@@ -54,8 +57,14 @@ def by_context(data: ReplayData) -> dict[str, Slice]:
             "chunks": float(chunks),
             "speed_tok_s": count / spent * timing.NS_PER_S if spent else None,
             "tokens_per_chunk": count / chunks if chunks else None,
+            "mal": mean_length([r for r in data.succeeded if _bucket(r) == bucket]),
         }
     return found
+
+
+def _bucket(request: RequestRecord) -> int:
+    middle = (request.prompt_tokens or 0) + (request.completion_tokens or 0) // 2
+    return bisect_right(CONTEXT_EDGES, middle) - 1
 
 
 def _turn_slice(requests: Sequence[RequestRecord], *, scheduled: bool) -> Slice:

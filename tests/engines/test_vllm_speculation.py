@@ -67,7 +67,8 @@ def test_a_wrong_setting_is_named(drafter: Drafter, named: str) -> None:
         speculative_config(drafter)
 
 
-def test_the_words_are_one_json_argument() -> None:
-    flag, text = speculation_words(Drafter(method="ngram", k=5))
+def test_the_words_are_one_json_argument_and_ask_for_each_requests_drafts() -> None:
+    flag, text, *more = speculation_words(Drafter(method="ngram", k=5))
     assert flag == "--speculative-config"
+    assert more == ["--per-request-spec-decode-metrics", "summary"]
     assert json.loads(text) == {"method": "ngram", "num_speculative_tokens": 5}

@@ -11,6 +11,7 @@ from jobs.cache_state import CacheState, Proof
 from jobs.gates import Delivered, acceptance_tolerance, cell_gates, pair_gates
 from jobs.measurement import measure
 from jobs.replay.data import ReplayData
+from jobs.replay.job import Speculation
 from jobs.result import Gate
 
 Replay = Callable[..., ReplayData]
@@ -225,6 +226,38 @@ def test_synthetic_acceptance_without_a_draft(judge: Judge, make_counters: MakeC
         "nothing was drafted"
         in judge(counters=counters, acceptance=Acceptance(alpha=0.5))["synthetic_acceptance"].message
     )
+
+
+@pytest.mark.parametrize(
+    ("steps", "drafted", "accepted", "passed"),
+    [(20, 60, 34, True), (20, 60, 33, False), (19, 60, 34, False), (20, 59, 34, False)],
+)
+def test_the_answers_accounts_of_drafts_have_to_be_the_engines(
+    judge: Judge,
+    make_replay: Replay,
+    make_counters: MakeCounters,
+    steps: int,
+    drafted: int,
+    accepted: int,
+    passed: bool,
+) -> None:
+    data = make_replay()
+    count = len(data.requests)
+    each = Speculation(steps=steps, drafted=drafted, accepted=accepted)
+    data = replace(data, requests=tuple(replace(request, speculation=each) for request in data.requests))
+    counters = counters_with(make_counters, 20 * count, 1 + 34 / 20)
+    gate = judge(data, counters=counters)["drafts_identity"]
+    assert gate.passed is passed
+    assert f"{accepted * count} of them accepted" in gate.message
+
+
+def test_drafts_without_accounts_are_not_checked_and_it_is_said(
+    judge: Judge, make_counters: MakeCounters
+) -> None:
+    gates = judge(counters=counters_with(make_counters, 400, 2.0))
+    assert gates["drafts_identity"].passed
+    assert "not checked" in gates["drafts_identity"].message
+    assert "drafts_identity" not in judge(counters=counters_with(make_counters, 0, 1.0))
 
 
 def test_acceptance_tolerance_is_four_standard_errors() -> None:

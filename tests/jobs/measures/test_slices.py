@@ -7,7 +7,7 @@ import pytest
 from jobs.measures import slices
 from jobs.metric_names import CONTEXT_SLICES, TURN_SLICES
 from jobs.replay.data import CHUNK, ReplayData
-from jobs.replay.job import RequestRecord
+from jobs.replay.job import RequestRecord, Speculation
 
 MS = 1_000_000
 
@@ -46,10 +46,10 @@ def test_an_answer_crosses_from_one_bucket_of_context_into_the_next(
     found = slices.by_context(replace(data, chunks=chunks))
     assert list(found) == list(CONTEXT_SLICES)
     assert found["0_1k"] == pytest.approx(
-        {"tokens": 4, "chunks": 1, "speed_tok_s": 4 / 0.02, "tokens_per_chunk": 4}
+        {"tokens": 4, "chunks": 1, "speed_tok_s": 4 / 0.02, "tokens_per_chunk": 4, "mal": None}
     )
     assert found["1k_4k"] == pytest.approx(
-        {"tokens": 4, "chunks": 1, "speed_tok_s": 4 / 0.03, "tokens_per_chunk": 4}
+        {"tokens": 4, "chunks": 1, "speed_tok_s": 4 / 0.03, "tokens_per_chunk": 4, "mal": None}
     )
     assert found["64k_up"]["speed_tok_s"] is None
 
@@ -78,3 +78,29 @@ def test_failed_requests_are_in_no_slice(make_replay: Callable[..., ReplayData])
     data = make_replay()
     broken = replace(data, requests=tuple(replace(r, error="cut") for r in data.requests))
     assert all(part["chunks"] == 0 for part in slices.by_context(broken).values())
+
+
+def test_acceptance_by_context_is_that_of_the_requests_whose_answer_lies_there(
+    make_replay: Callable[..., ReplayData],
+) -> None:
+    # Middles of the answers at 990 + 20 / 2 = 1,000 and at 80 + 10.
+    data = make_replay(users=2, rounds=1)
+    long, short, failed = (replace(data.requests[number % 2]) for number in range(3))
+    requests = (
+        replace(
+            long,
+            prompt_tokens=990,
+            completion_tokens=20,
+            speculation=Speculation(steps=10, drafted=30, accepted=5),
+        ),
+        replace(
+            short,
+            prompt_tokens=80,
+            completion_tokens=20,
+            speculation=Speculation(steps=8, drafted=24, accepted=12),
+        ),
+        replace(failed, error="cut", speculation=Speculation(steps=1, drafted=3, accepted=3)),
+    )
+    found = slices.by_context(replace(data, requests=requests))
+    assert (found["0_1k"]["mal"], found["1k_4k"]["mal"]) == (2.5, 1.5)
+    assert found["4k_16k"]["mal"] is None
