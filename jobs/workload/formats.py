@@ -157,7 +157,7 @@ def _files(paths: Sequence[str | Path], root: Path) -> list[Path]:
         (file for file, count in Counter(file.absolute() for file in files).items() if count > 1), None
     )
     if twice is not None:
-        message = f"workload.paths names {twice} twice, by itself or by a pattern; name every file once"
+        message = f"workload file {twice} is given twice, by itself or by a pattern; name every file once"
         raise WorkloadError(message)
     return files
 

@@ -65,7 +65,13 @@ def read_mooncake(paths: Sequence[Path], log: ImportLog) -> Iterator[TraceConver
             turns = [rows.turn(row, None)]
             here = row
             while (after := following[here]) >= 0:
-                turns.append(rows.turn(after, max(0.0, (rows.times[after] - rows.times[here]) / _MS)))
+                if rows.times[after] < rows.times[here]:
+                    message = (
+                        f"{path}, line {rows.lines[after]}: it continues line {rows.lines[here]} and its "
+                        "timestamp lies before it; sort the file by timestamp"
+                    )
+                    raise WorkloadError(message)
+                turns.append(rows.turn(after, (rows.times[after] - rows.times[here]) / _MS))
                 here = after
             yield TraceConversation(
                 id=f"{path.stem}-{line}",

@@ -139,7 +139,7 @@ def test_bad_paths(tmp_path: Path) -> None:
         with pytest.raises(WorkloadError, match=found):
             load_workload(name="w", format="chat_jsonl", paths=[path], root=tmp_path)
     (tmp_path / "one.jsonl").write_text(GOOD)
-    with pytest.raises(WorkloadError, match=r"workload\.paths names \S+one\.jsonl twice"):
+    with pytest.raises(WorkloadError, match=r"workload file \S+one\.jsonl is given twice"):
         load_workload(name="w", format="chat_jsonl", paths=["o*.jsonl", "./one.jsonl"], root=tmp_path)
     with pytest.raises(WorkloadError, match=r"workload\.paths is empty"):
         load_workload(name="w", format="chat_jsonl", paths=[])

@@ -184,3 +184,12 @@ def test_the_public_trace_keeps_its_sharing_in_tokens() -> None:
     filler = bound.filler
     assert isinstance(filler, Filler)
     assert set(prompts[0]) <= set(filler.vocabulary)
+
+
+def test_a_conversation_does_not_go_back_in_time(tmp_path: Path) -> None:
+    row = '{{"timestamp": {}, "input_length": 600, "output_length": 1, "hash_ids": [1, 2]}}\n'
+    (tmp_path / "m.jsonl").write_text(row.format(5) + row.format(1))
+    with pytest.raises(
+        WorkloadError, match=r"m\.jsonl, line 2: it continues line 1 and its timestamp lies bef"
+    ):
+        load_workload(name="m", format="mooncake", paths=[tmp_path / "m.jsonl"])
