@@ -138,9 +138,9 @@ def _first_byte(stream: IO[bytes]) -> bytes:
 def _is_json(line: bytes) -> bool:
     try:
         json.loads(line)
-    except ValueError:
+    except (json.JSONDecodeError, UnicodeDecodeError):
         return False
-    except RecursionError:
+    except (RecursionError, ValueError):  # nested too deeply, or a number of too many digits
         return True  # whoever reads the line says what is wrong with it
     return True
 
