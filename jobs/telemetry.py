@@ -1,5 +1,6 @@
 """What engine, host and GPUs were doing during a replay, sampled once a second."""
 
+import logging
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,6 +12,8 @@ from engines.base import Engine, Server
 from engines.errors import EngineError
 from jobs.gpu_sensors import SENSORS
 from jobs.gpus import GpuMeter
+
+log = logging.getLogger(__name__)
 
 JOIN_SECONDS = 30.0
 """Longer than a control request may take."""
@@ -42,11 +45,14 @@ class Sampler:
         on_gpus = any(server.config.device == "gpu" for server in servers)
         self._gpus = GpuMeter() if on_gpus else None
         self._first: dict[str, Any] | None = None
+        self._broken = ""
 
     @property
     def absent(self) -> tuple[str, ...]:
         """Names of the sources that this run should have and never had."""
         found = []
+        if self._broken:
+            found.append(self._broken)
         if self.rows and all(row["running"] is None for row in self.rows):
             found.append("engine gauges")
         if self._gpus is not None:
@@ -68,6 +74,14 @@ class Sampler:
             self._gpus.close()
 
     def _run(self) -> None:
+        try:
+            self._keep_sampling()
+        except Exception as error:
+            # What a replay measured is worth more than what was seen beside it, and the cell says what lacks.
+            log.exception("telemetry ended early")
+            self._broken = f"telemetry after {len(self.rows)} rows ({error!r})"
+
+    def _keep_sampling(self) -> None:
         due = time.monotonic()
         while not self._stop.is_set():
             self._sample()

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from engines.base import Site
+from engines.base import Refusal, Site
 from engines.digest import canonical_json
 from engines.registry import engine_named
 from engines.spec import EngineConfig, Model
-from jobs.cache_state import CachePlan
+from jobs.cache_state import PRIMED, CachePlan
 from jobs.load import LoadLevel
 from jobs.workload.tokens import TokenWorkload
 from orchestrator.arms import build_arms, engine_config, left_out, swept_keys
@@ -71,10 +71,14 @@ def make_plan(points: Sequence[Point]) -> Planned:
         )
         raise ConfigError(message)
     cluster = cluster_for(shared["cluster"], devices.pop())
+    cache = _cache(shared["cache"])
     arms = build_arms(
         entries,
         factors=swept_keys(kept),
-        refusals=lambda config: engine_named(config.engine).refusals(config),
+        refusals=lambda config: (
+            *engine_named(config.engine).refusals(config),
+            *_cache_refusals(config, cache),
+        ),
         devices=cluster.slots,
     )
     check_settings([arm.config for arm in arms.allowed])
@@ -95,7 +99,7 @@ def make_plan(points: Sequence[Point]) -> Planned:
         threshold=design["threshold"],
         warmup_requests=design["warmup_requests"],
         warmup_rounds_max=design["warmup_rounds_max"],
-        cache=_cache(shared["cache"]),
+        cache=cache,
         tracking=shared["tracking"],
         notes=(*notes, *arms.notes, *_load_notes(bound, levels)),
         overrides=_words(points),
@@ -220,6 +224,16 @@ def _cache(settings: Mapping[str, Any]) -> CachePlan:
         return CachePlan(**settings)
     except ValueError as error:
         raise ConfigError(str(error)) from error
+
+
+def _cache_refusals(config: EngineConfig, cache: CachePlan) -> tuple[Refusal, ...]:
+    if cache.state != PRIMED or config.layout.dp == 1:
+        return ()
+    reason = (
+        "cache=primed cannot be proven on a data-parallel engine: each rank has a prefix cache of its own and "
+        "a request meets one; use cache=cold, or replicas instead of layout.dp"
+    )
+    return (Refusal(rule="primed_dp", reason=reason),)
 
 
 def _load_notes(bound: Bound, levels: Sequence[LoadLevel]) -> list[str]:

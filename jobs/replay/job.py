@@ -31,7 +31,7 @@ class ReplayJob:
     arrivals: tuple[int, ...] | None = None
     """Open loop: when each entry of `order` is due, in nanoseconds from the start; None for a closed loop."""
     max_inflight: int = MAX_INFLIGHT
-    """Open loop: requests in flight, over all load processes; a request beyond them waits, and is counted."""
+    """Open loop: requests in flight; each load process has its share. One beyond it waits, and is counted."""
     salt: str | None
     """Prefix of `cache_salt`; the epoch is appended. None where the engine has no salts."""
     request_options: Mapping[str, Any] = field(default_factory=dict)

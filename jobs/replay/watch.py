@@ -23,7 +23,8 @@ class Watch:
         try:
             while True:
                 await asyncio.sleep(min(1.0, self._stall / 4))
-                self._break_off_all("stall", f"no byte for {self._stall:g} s", age=int(self._stall * 1e9))
+                detail = f"no byte for {self._stall:g} s (timeouts.stall)"
+                self._break_off_all("stall", detail, age=int(self._stall * 1e9))
         finally:
             timer.cancel()
 

@@ -294,3 +294,20 @@ def test_there_is_nothing_to_check_without_gpus(nvml: list[str]) -> None:
     memory.check()
     assert memory.level_mib is None
     assert nvml == []
+
+
+def test_a_source_that_breaks_in_an_unknown_way_costs_no_replay_and_is_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Broken(Source):
+        def counters(self, server: Server) -> Counters:
+            if threading.current_thread().name == "telemetry":
+                self.done.set()
+                raise RuntimeError("a page of another form")
+            return replace(COUNTERS)
+
+    source = Broken(asked=1)
+    with Sampler(cast("Engine", source), (server(1),), interval=0.01) as sampler:
+        assert source.done.wait(10)
+    assert sampler.absent[0] == "telemetry after 0 rows (RuntimeError('a page of another form'))"
+    assert "telemetry ended early" in caplog.text

@@ -135,6 +135,12 @@ def test_exclude_is_said_and_cut(plan_of):
     assert "exclude drafter.method=mtp, drafter.k=7 leaves out 1 point" in plan.notes
 
 
+def test_a_primed_cache_is_refused_where_no_request_can_prove_it(plan_of):
+    plan = plan_of("-m", "drafter=eagle3", "layout=tp2,dp2", "cache=primed").plan
+    assert {arm.config.layout.label for arm in plan.arms} == {"tp2"}
+    assert {(entry.arm.config.layout.label, entry.rule) for entry in plan.refused} == {("dp2", "primed_dp")}
+
+
 def test_the_cache_state_is_part_of_the_sweep_and_of_its_saved_plan(plan_of):
     cold = plan_of("drafter=eagle3").plan
     primed = plan_of("drafter=eagle3", "cache=primed", "cache.prime=256").plan
