@@ -230,8 +230,8 @@ def _cache_refusals(config: EngineConfig, cache: CachePlan) -> tuple[Refusal, ..
     if cache.state != PRIMED or config.layout.dp == 1:
         return ()
     reason = (
-        "cache=primed cannot be proven on a data-parallel engine: each rank has a prefix cache of its own and "
-        "a request meets one; use cache=cold, or replicas instead of layout.dp"
+        "cache=primed cannot be proven on a data-parallel engine, as each rank has a prefix cache of its own "
+        "and a request meets one; use cache=cold, or replicas instead of layout.dp"
     )
     return (Refusal(rule="primed_dp", reason=reason),)
 

@@ -175,6 +175,8 @@ def _paragraph(error: BaseException) -> str:
             continue
         else:
             said += f"{line.rstrip('.:;')}. "
+    if "ListConfig" in said:
+        said += "This key is a list: write it in brackets and quotes, as in 'key=[a,b]'. "
     options = f"{options.rstrip(', ')}. " if options else ""
     hint = "`specload sweep --help` lists the groups, `specload sweep --cfg job` shows every key."
     return f"{said}{options}{hint}"

@@ -61,6 +61,7 @@ def test_open_maps_take_new_keys():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["workload.paths=x.traj"], r"workload\.paths=x\.traj.*in brackets and quotes"),
         (["drafter=nope"], r"drafter/nope.*Available options.*eagle3, .*none"),
         (["-m", "drafter=eagle3,nope"], r"drafter/nope"),
         (["nope=1"], r"'nope'"),
