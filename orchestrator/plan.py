@@ -1,5 +1,6 @@
 """The plan: arms, blocks and cells, resolved and digested. One JSON file reproduces the sweep."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
@@ -10,6 +11,7 @@ from jobs.cache_state import CachePlan
 from jobs.load import LoadLevel
 
 SCHEMA = 1
+_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 _IN_LABEL = frozenset(
     {
@@ -210,11 +212,13 @@ class Plan:
         """Rebuild from `to_dict`'s form.
 
         Raises:
-            ValueError: another schema version, or content that does not match its digest.
+            ValueError: another schema version, a name that is no folder's, or content that does not match its
+                digest.
         """
         if data.get("schema") != SCHEMA:
             message = f"plan has schema {data.get('schema')!r}; this version reads {SCHEMA}"
             raise ValueError(message)
+        check_name(data["name"])
         fields = {key: value for key, value in data.items() if key not in ("digest", "sweep")}
         fields["arms"] = tuple(_arm(arm) for arm in data["arms"])
         fields["refused"] = tuple(
@@ -258,3 +262,17 @@ def _arm(data: Mapping[str, Any]) -> Arm:
 def _block(data: Mapping[str, Any]) -> Block:
     runs = tuple(Run(arm=run["arm"], role=run["role"], levels=_levels(run["levels"])) for run in data["runs"])
     return Block(index=data["index"], devices=data["devices"], runs=runs)
+
+
+def check_name(name: str) -> None:
+    """Refuse a sweep's name that is no name of a folder.
+
+    Raises:
+        ValueError: the message says what to use.
+    """
+    if not _NAME.fullmatch(name):
+        message = (
+            f"name is {name!r}; it becomes a folder: use up to 100 letters, digits, '.', '_' and '-', with a "
+            "letter or digit first"
+        )
+        raise ValueError(message)

@@ -20,7 +20,7 @@ from orchestrator.blocks import schedule
 from orchestrator.errors import ConfigError
 from orchestrator.levels import ascending, check_one_axis, open_loop_notes
 from orchestrator.models import folder_digest, model_folder, resolve_model
-from orchestrator.plan import Cluster, Plan, Timeouts
+from orchestrator.plan import Cluster, Plan, Timeouts, check_name
 from orchestrator.secrecy import check_no_secrets
 from orchestrator.sweep import Point
 
@@ -115,6 +115,10 @@ def _shared(points: Sequence[Point]) -> Mapping[str, Any]:
                 hint = "use design.blocks for replicates" if key == "seed" else "run one sweep per value"
                 message = f"{key} belongs to the sweep as a whole and cannot be one of its axes; {hint}"
                 raise ConfigError(message)
+    try:
+        check_name(first["name"])
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
     return first
 
 

@@ -204,7 +204,7 @@ class SpecloadSchema:
     """The whole configuration of one point."""
 
     name: str = MISSING
-    """Study: the MLflow experiment, and the first part of the sweep's name."""
+    """Study: the MLflow experiment, and the first part of the sweep's name and folder."""
     results: str = "results"
     """Folder that keeps the sweeps."""
     seed: int = 0

@@ -135,6 +135,12 @@ def test_exclude_is_said_and_cut(plan_of):
     assert "exclude drafter.method=mtp, drafter.k=7 leaves out 1 point" in plan.notes
 
 
+def test_a_saved_plan_cannot_leave_the_results_folder(plan_of):
+    data = {**plan_of("drafter=eagle3").plan.to_dict(), "name": "../evil"}
+    with pytest.raises(ValueError, match="becomes a folder"):
+        Plan.from_dict({key: value for key, value in data.items() if key != "digest"})
+
+
 def test_a_primed_cache_is_refused_where_no_request_can_prove_it(plan_of):
     plan = plan_of("-m", "drafter=eagle3", "layout=tp2,dp2", "cache=primed").plan
     assert {arm.config.layout.label for arm in plan.arms} == {"tp2"}
@@ -172,6 +178,10 @@ def test_what_cannot_be_an_axis(plan_of, axis):
         (["design.blocks=0"], "design.blocks"),
         (["design.warmup_rounds_max=0"], "design.warmup_rounds_max"),
         (["cache.state=tepid"], "cache.state"),
+        (["name=../evil"], "name is '../evil'; it becomes a folder"),
+        (["name=a/b"], "name is 'a/b'"),
+        (["name=.hidden"], "name is '.hidden'"),
+        (["name=''"], "name is ''"),
         (["cache=primed", "cache.prime=most"], "cache.prime"),
         (["cache=primed", "cache.prime=0"], "cache.prime"),
         (["cache.expect=less"], "cache.expect"),
