@@ -61,6 +61,8 @@ def test_a_real_sweep_survives_the_death_of_its_driver(tmp_path: Path, words: tu
         assert not result.emulated
         assert result.metrics["tokens/client_output"] == result.metrics["tokens/engine_output"]
         assert result.synthetic is (result.role == TREATMENT)
+        told = [gate.message for gate in result.gates if gate.name == "drafts_identity"]
+        assert [message.startswith("the answers tell of") for message in told] == [True] * result.synthetic
 
     again, said = sweeps.run(*words)
     assert again == 0
