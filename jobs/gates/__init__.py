@@ -48,7 +48,7 @@ def cell_gates(
         emulated: Whether the engine models hardware, and so can fall behind it.
     """
     gates = [
-        *load_gates(data, metrics),
+        *load_gates(data, metrics, oversubscribed=oversubscribed),
         *client_gates(data, metrics, oversubscribed=oversubscribed),
         *identity_gates(data, metrics, counters),
         cache_gate(cache, first_turns),

@@ -61,11 +61,11 @@ class Answer:
         self._status = status
         self._streaming = status == 200 and content_type.startswith("text/event-stream")
 
-    def take_body(self, data: bytes, now: int) -> None:
-        """Take a piece of the response's body that arrived at `now` (ns)."""
+    def take_body(self, data: bytes) -> None:
+        """Take a piece of the response's body, which arrived when the connection was last `heard`."""
         if self._streaming:
             for payload in self._splitter.feed(data):
-                self.reader.feed(payload, now)
+                self.reader.feed(payload, self.heard)
         elif len(self._body) < BODY_LIMIT:
             self._body += data
 

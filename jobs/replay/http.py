@@ -94,6 +94,8 @@ class _Link(asyncio.Protocol):
         assert self._transport is not None
         assert self.answer is None, "one answer at a time"
         self.answer = answer
+        # The parser looks its callbacks up once: a chunk goes to the answer without a step between.
+        self.on_body = answer.take_body
         self._parser = httptools.HttpResponseParser(self)
         self._transport.write(request)
         self._stamp_dispatch()
@@ -167,11 +169,6 @@ class _Link(asyncio.Protocol):
         """Hand over the head."""
         if self.answer is not None and self._parser is not None:
             self.answer.take_head(self._parser.get_status_code(), self._content_type)
-
-    def on_body(self, body: bytes) -> None:
-        """Hand over a piece of the body."""
-        if self.answer is not None:
-            self.answer.take_body(body, self._now)
 
     def on_message_complete(self) -> None:
         """Free the connection for the next request, then finish the answer."""

@@ -32,7 +32,7 @@ class _Usage(msgspec.Struct, gc=False):
     prompt_tokens_details: _Details | None = None
 
 
-class _Delta(msgspec.Struct):
+class _Delta(msgspec.Struct, gc=False):
     role: str | None = None
     content: str | None = None
     reasoning: str | None = None
@@ -40,13 +40,13 @@ class _Delta(msgspec.Struct):
     tool_calls: Any = None
 
 
-class _Choice(msgspec.Struct):
+class _Choice(msgspec.Struct, gc=False):
     text: str | None = None
     delta: _Delta | None = None
     finish_reason: str | None = None
 
 
-class _Chunk(msgspec.Struct):
+class _Chunk(msgspec.Struct, gc=False):
     choices: list[_Choice] = []
     usage: _Usage | None = None
     error: Any = None
@@ -73,14 +73,13 @@ class StreamReader:
     """Reads one answer, payload by payload."""
 
     __slots__ = (
+        "_usage",
         "cached_tokens",
-        "completion_tokens",
         "counts",
         "done",
         "error",
         "error_detail",
         "finish_reason",
-        "prompt_tokens",
         "speculation",
         "times",
     )
@@ -90,14 +89,23 @@ class StreamReader:
         """Arrival of each token-carrying chunk, ns."""
         self.counts = array("i")
         """Tokens so far at each of them; zeros until `settle` where usage comes only at the end."""
-        self.prompt_tokens: int | None = None
+        self._usage: _Usage | None = None
         self.cached_tokens: int | None = None
-        self.completion_tokens: int | None = None
         self.speculation: Speculation | None = None
         self.finish_reason: str | None = None
         self.done = False
         self.error: str | None = None
         self.error_detail = ""
+
+    @property
+    def prompt_tokens(self) -> int | None:
+        """Prompt tokens by the latest usage; None without one."""
+        return None if self._usage is None else self._usage.prompt_tokens
+
+    @property
+    def completion_tokens(self) -> int | None:
+        """Output tokens by the latest usage; None without one."""
+        return None if self._usage is None else self._usage.completion_tokens
 
     def feed(self, payload: bytes, now: int) -> None:
         """Take one event's payload that arrived at `now` (ns)."""
@@ -112,28 +120,32 @@ class StreamReader:
         if chunk.error is not None or chunk.object == "error":
             self.fail("error_body", _show(payload))
             return
-        choice = chunk.choices[0] if chunk.choices else None
-        if choice is not None and choice.finish_reason is not None:
+        usage = chunk.usage
+        before = self._usage
+        if usage is not None:
+            self._usage = usage
+            details = usage.prompt_tokens_details
+            if details is not None and details.cached_tokens is not None:
+                self.cached_tokens = details.cached_tokens
+        if not chunk.choices:
+            self._take_metrics(chunk.metrics)
+            return
+        choice = chunk.choices[0]
+        if choice.finish_reason is not None:
             self.finish_reason = choice.finish_reason
             if choice.finish_reason in ABORTED:
                 self.fail("aborted", f"finish_reason {choice.finish_reason!r}")
-        usage = chunk.usage
         if usage is None:
-            if choice is not None and _has_token(choice):
+            if _has_token(choice):
                 self.times.append(now)
                 self.counts.append(0)
             return
-        if choice is None:
-            self._take_metrics(chunk.metrics)
-        self.prompt_tokens = usage.prompt_tokens
-        if usage.prompt_tokens_details is not None and usage.prompt_tokens_details.cached_tokens is not None:
-            self.cached_tokens = usage.prompt_tokens_details.cached_tokens
-        grown = usage.completion_tokens > (self.completion_tokens or 0)
-        self.completion_tokens = usage.completion_tokens
+        counts, count = self.counts, usage.completion_tokens
+        grown = count > (0 if before is None else before.completion_tokens)
         # A first usage after chunks without any is a total, not this chunk's count: then the text decides.
-        if grown and choice is not None and (not self.counts or self.counts[-1] or _has_token(choice)):
+        if grown and (not counts or counts[-1] or _has_token(choice)):
             self.times.append(now)
-            self.counts.append(usage.completion_tokens)
+            counts.append(count)
 
     def fail(self, error: str, detail: str) -> None:
         """Keep the first failure."""

@@ -89,8 +89,9 @@ def test_arms_of_a_pair_differ_in_the_speculative_config_only(tmp_path: Path) ->
     arm = config(drafter=Drafter(method="ngram", k=3))
     with_drafter, without = (command(each, tmp_path) for each in (arm, arm.baseline()))
     assert with_drafter.argv[: len(without.argv)] == without.argv
-    flag, text = with_drafter.argv[len(without.argv) :]
+    flag, text, *reports = with_drafter.argv[len(without.argv) :]
     assert flag == "--speculative-config"
+    assert reports == ["--per-request-spec-decode-metrics", "summary"]
     assert json.loads(text)["method"] == "ngram"
     assert with_drafter.env == without.env
 

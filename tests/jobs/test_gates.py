@@ -75,6 +75,9 @@ def test_idle_users_fail_the_occupancy(judge: Judge, make_replay: Replay) -> Non
     gates = judge(make_replay(pause=10_000_000))  # 10 ms between 61 ms requests: 86 %
     assert failed(gates) == ["occupancy"]
     assert "85.9%" in gates["occupancy"].message
+    shared = judge(make_replay(pause=10_000_000), oversubscribed=True)
+    assert failed(shared) == []
+    assert "not judged" in shared["occupancy"].message
 
 
 def test_a_missing_window_fails_the_occupancy(judge: Judge, make_replay: Replay) -> None:
