@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 import time
+from collections.abc import Callable
 from functools import lru_cache
 from typing import cast
 from urllib.parse import urlsplit
@@ -65,6 +66,16 @@ class Connection:
 class _Link(asyncio.Protocol):
     """One TCP connection."""
 
+    __slots__ = (
+        "_content_type",
+        "_parser",
+        "_transport",
+        "_until_close",
+        "_wire",
+        "answer",
+        "on_body",
+    )
+
     def __init__(self) -> None:
         self.answer: Answer | None = None
         self._transport: asyncio.Transport | None = None
@@ -72,7 +83,8 @@ class _Link(asyncio.Protocol):
         self._parser: httptools.HttpResponseParser | None = None
         self._content_type = ""
         self._until_close = True
-        self._now = 0
+        self.on_body: Callable[[bytes], None] | None = None
+        """Where the parser takes a piece of a body to."""
 
     @property
     def usable(self) -> bool:
@@ -122,17 +134,17 @@ class _Link(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Stamp the arrival, then parse."""
-        self._now = time.monotonic_ns()
+        now = time.monotonic_ns()
         answer = self.answer
         if answer is None or self._parser is None:
             self.abort()  # bytes that nobody asked for: the connection cannot be trusted any more
             return
-        answer.heard = self._now
+        answer.heard = now
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
             self.abort()
-            answer.break_off("bad_http", str(error), self._now)
+            answer.break_off("bad_http", str(error), now)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Judge the answer in flight, if there is one."""
@@ -178,7 +190,7 @@ class _Link(asyncio.Protocol):
         if self._parser is not None and not self._parser.should_keep_alive() and self._transport is not None:
             self._transport.close()
         if answer is not None:
-            answer.complete(self._now)
+            answer.complete(answer.heard)
 
     def _stamp_dispatch(self) -> None:
         """Note that the request has left, if the wire has taken all of it."""
