@@ -2,6 +2,7 @@
 
 * JobError
   x WorkloadError(ValueError)   a file is missing, empty, truncated, of the wrong form, or fits nothing
+    x ChatRefusedError          the target's chat template refuses a conversation
     x MissingRepliesError       turns have no reply to pin lengths to; they have to be recorded first
   x ReplayError                 the load process ended without a usable result
   x RecordError                 an engine did not complete a conversation that was to be recorded
@@ -18,6 +19,10 @@ class WorkloadError(JobError, ValueError):
     """The user can fix the workload; the message names file, line and what to do."""
 
     cause = "workload"
+
+
+class ChatRefusedError(WorkloadError):
+    """The target's chat template refuses the messages of a conversation, for instance a role."""
 
 
 class MissingRepliesError(WorkloadError):

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from jobs.errors import MissingRepliesError, WorkloadError
+from jobs.errors import ChatRefusedError, MissingRepliesError, WorkloadError
 from jobs.workload.bind_text import bind_text
 from jobs.workload.bind_trace import bind_trace, scaled
 from jobs.workload.bound import Bound
@@ -63,11 +63,13 @@ def bind(
 
     Raises:
         WorkloadError: nothing fits, or a policy that this workload cannot follow.
+        ChatRefusedError: the chat template refuses every conversation.
         MissingRepliesError: a turn has no recorded reply.
     """
     selection = Selection(seed=seed, sample=policies.sample, limit=policies.limit)
     missing = turns = 0
     traces = False
+    refusal: ChatRefusedError | None = None
     for conversation in source.conversations:
         if isinstance(conversation, TraceConversation):
             traces = True
@@ -79,10 +81,18 @@ def bind(
         absent = sum(turn.reply is None for turn in conversation.turns)
         missing += absent
         if not absent and selection.wants(conversation.id):
-            selection.offer(bind_text(conversation, tokenizer, policies, max_context=max_context))
+            try:
+                bound = bind_text(conversation, tokenizer, policies, max_context=max_context)
+            except ChatRefusedError as error:
+                refusal = refusal or error
+                selection.refuse(conversation.id, str(error))
+            else:
+                selection.offer(bound)
     if missing:
         raise MissingRepliesError.of(source.name, missing, turns)
     kept = list(selection.kept())
+    if not kept and refusal is not None and selection.shortest is None:
+        raise refusal
     if not kept:
         raise _nothing(source, selection, policies, max_context)
     notes = [*source.notes, *_choice_notes(selection, policies, len(kept))]

@@ -11,7 +11,7 @@ from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from jobs.errors import WorkloadError
+from jobs.errors import ChatRefusedError, WorkloadError
 
 TEMPLATE_DAY = "01 Jan 2025"
 """What every template is told the date is: a workload must have the same tokens on any day."""
@@ -71,7 +71,7 @@ class ChatTemplate:
         """Return the prompt's text up to and including the marker that starts the assistant's answer.
 
         Raises:
-            WorkloadError: the template refuses the messages, for instance a role it does not know.
+            ChatRefusedError: the template refuses the messages, for instance a role it does not know.
         """
         chat = [{"role": role, "content": content} for role, content in messages]
         try:
@@ -83,7 +83,7 @@ class ChatTemplate:
             message = (
                 f"{self._where}: the chat template refuses a conversation with the roles {roles} ({error})"
             )
-            raise WorkloadError(message) from error
+            raise ChatRefusedError(message) from error
 
 
 def _read_json(path: Path) -> dict[str, Any]:

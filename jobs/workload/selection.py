@@ -51,7 +51,7 @@ class Selection:
         name = bound.conversation.id
         rank = 0 if self.limit is None else self._rank(name)
         if bound.refusal is not None:
-            self._refused.append((rank, name, bound.refusal))
+            self.refuse(name, bound.refusal)
             self.shortest = bound.needed if self.shortest is None else min(self.shortest, bound.needed)
             self.longest = max(self.longest, bound.needed)
             return
@@ -62,6 +62,11 @@ class Selection:
             heapq.heappush(self._kept, entry)
         else:
             heapq.heappushpop(self._kept, entry)
+
+    def refuse(self, name: str, reason: str) -> None:
+        """Note that a conversation that `wants` has let through cannot be bound."""
+        rank = 0 if self.limit is None else self._rank(name)
+        self._refused.append((rank, name, reason))
 
     def kept(self) -> Iterator[Bound]:
         """Yield the chosen ones in the order of the file."""

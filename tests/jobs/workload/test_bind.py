@@ -1,10 +1,12 @@
+import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from jobs.errors import WorkloadError
+from jobs.errors import ChatRefusedError, WorkloadError
 from jobs.workload.bind import bind, digest_of, read, write
 from jobs.workload.conversation import RECORDED, Conversation, Message, Turn, Workload
 from jobs.workload.policies import Policies
@@ -58,6 +60,29 @@ def test_what_does_not_fit_is_dropped_with_the_reason(tokenizer: FolderTokenizer
     fitting = bind(WORKLOAD, tokenizer, max_context=longest)
     assert not fitting.dropped
     assert bind(WORKLOAD, tokenizer, max_context=longest - 1).dropped
+
+
+def test_what_the_template_refuses_is_dropped_with_the_reason(
+    model_folder: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(model_folder, tmp_path / "model")
+    config = json.loads((tmp_path / "model" / "tokenizer_config.json").read_text())
+    strict = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system role') }}{% endif %}"
+    config["chat_template"] = strict + config["chat_template"]
+    (tmp_path / "model" / "tokenizer_config.json").write_text(json.dumps(config))
+    picky = FolderTokenizer(tmp_path / "model")
+    system = Turn(
+        messages=(Message(role="system", content="s"), Message(role="user", content="u")), reply="r"
+    )
+    refused = Conversation(id="refused", turns=(Turn(messages=messages, reply="r"),))
+    mixed = replace(WORKLOAD, conversations=(refused, *WORKLOAD.conversations))
+    bound = bind(mixed, picky, max_context=1000)
+    assert [c.id for c in bound.conversations] == ["short", "long", "middle"]
+    [(name, reason)] = bound.dropped
+    assert name == "refused"
+    assert "refuses a conversation with the roles system user (no system role)" in reason
+    with pytest.raises(ChatRefusedError, match="no system role"):
+        bind(replace(WORKLOAD, conversations=(refused,)), picky, max_context=1000)
 
 
 def test_nothing_fits(tokenizer: FolderTokenizer) -> None:
