@@ -62,18 +62,14 @@ def test_what_does_not_fit_is_dropped_with_the_reason(tokenizer: FolderTokenizer
     assert bind(WORKLOAD, tokenizer, max_context=longest - 1).dropped
 
 
-def test_what_the_template_refuses_is_dropped_with_the_reason(
-    model_folder: Path, tmp_path: Path
-) -> None:
+def test_what_the_template_refuses_is_dropped_with_the_reason(model_folder: Path, tmp_path: Path) -> None:
     shutil.copytree(model_folder, tmp_path / "model")
     config = json.loads((tmp_path / "model" / "tokenizer_config.json").read_text())
     strict = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system role') }}{% endif %}"
     config["chat_template"] = strict + config["chat_template"]
     (tmp_path / "model" / "tokenizer_config.json").write_text(json.dumps(config))
     picky = FolderTokenizer(tmp_path / "model")
-    system = Turn(
-        messages=(Message(role="system", content="s"), Message(role="user", content="u")), reply="r"
-    )
+    messages = (Message(role="system", content="s"), Message(role="user", content="u"))
     refused = Conversation(id="refused", turns=(Turn(messages=messages, reply="r"),))
     mixed = replace(WORKLOAD, conversations=(refused, *WORKLOAD.conversations))
     bound = bind(mixed, picky, max_context=1000)
