@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import httptools
 
 from jobs.replay.answer import Answer
+from jobs.replay.inbox import Inbox
 
 _POLL_SECONDS = 0.001
 
@@ -18,7 +19,7 @@ _POLL_SECONDS = 0.001
 class Connection:
     """One user's way to one replica: a TCP connection, and the next one when the server closed it."""
 
-    def __init__(self, url: str, *, ca_file: str | None = None) -> None:
+    def __init__(self, url: str, *, inbox: Inbox, ca_file: str | None = None) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             message = f"replica URL {url!r}: the load process speaks http://HOST:PORT and https://HOST:PORT"
@@ -31,6 +32,7 @@ class Connection:
             f"POST {parts.path.rstrip('/')}/v1/completions HTTP/1.1\r\nHost: {parts.netloc}\r\n"
             "Content-Type: application/json\r\nContent-Length: "
         )
+        self._inbox = inbox
         self._link: _Link | None = None
 
     @property
@@ -46,7 +48,7 @@ class Connection:
         """
         if self._link is None or not self._link.usable:
             loop = asyncio.get_running_loop()
-            _, link = await loop.create_connection(_Link, self._host, self._port)
+            _, link = await loop.create_connection(lambda: _Link(self._inbox), self._host, self._port)
             if self._tls is not None:
                 await link.secure(self._tls, self._host)
             self._link = link
@@ -68,6 +70,7 @@ class _Link(asyncio.Protocol):
 
     __slots__ = (
         "_content_type",
+        "_inbox",
         "_parser",
         "_transport",
         "_until_close",
@@ -76,8 +79,9 @@ class _Link(asyncio.Protocol):
         "on_body",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, inbox: Inbox) -> None:
         self.answer: Answer | None = None
+        self._inbox = inbox
         self._transport: asyncio.Transport | None = None
         self._wire: asyncio.Transport | None = None
         self._parser: httptools.HttpResponseParser | None = None
@@ -133,8 +137,11 @@ class _Link(asyncio.Protocol):
         self._stamp_dispatch()
 
     def data_received(self, data: bytes) -> None:
-        """Stamp the arrival, then parse."""
-        now = time.monotonic_ns()
+        """Stamp the arrival."""
+        self._inbox.put(self, data, time.monotonic_ns())
+
+    def take(self, data: bytes, now: int) -> None:
+        """Parse what arrived at `now` (ns)."""
         answer = self.answer
         if answer is None or self._parser is None:
             self.abort()  # bytes that nobody asked for: the connection cannot be trusted any more
@@ -148,6 +155,7 @@ class _Link(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Judge the answer in flight, if there is one."""
+        self._inbox.flush()  # it may have ended with the last that was read
         answer, self.answer = self.answer, None
         # The parser refers to this link: with the collector off, a closed connection would stay for ever.
         self._parser = None

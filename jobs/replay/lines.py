@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from jobs.replay.http import Connection
+from jobs.replay.inbox import Inbox
 from jobs.replay.job import ReplayJob
 
 IDLE_NS = 2_000_000_000
@@ -37,7 +38,8 @@ class UserLines:
     """A connection for each user, kept from conversation to conversation."""
 
     def __init__(self, job: ReplayJob, users: Iterable[int]) -> None:
-        self._connections = {user: connect(job, user % len(job.urls)) for user in users}
+        inbox = Inbox()
+        self._connections = {user: connect(job, user % len(job.urls), inbox) for user in users}
         self._used = dict.fromkeys(self._connections, time.monotonic_ns())
 
     async def take(self, user: int, replica: int) -> Connection:  # noqa: ARG002  a user has one replica
@@ -72,6 +74,7 @@ class PooledLines:
         self.waits = 0
         """Requests that had to wait because the cap was reached."""
         self._job = job
+        self._inbox = Inbox()
         self._slots = asyncio.Semaphore(cap)
         self._idle: dict[int, list[tuple[Connection, int]]] = {}
         self._busy: dict[int, Connection] = {}
@@ -81,7 +84,7 @@ class PooledLines:
         if self._slots.locked():
             self.waits += 1
         await self._slots.acquire()
-        connection = self._fresh(replica) or connect(self._job, replica)
+        connection = self._fresh(replica) or connect(self._job, replica, self._inbox)
         self._busy[id(connection)] = connection
         return connection
 
@@ -121,6 +124,6 @@ def allow_connections(count: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
 
 
-def connect(job: ReplayJob, replica: int) -> Connection:
+def connect(job: ReplayJob, replica: int, inbox: Inbox) -> Connection:
     """Return a connection, not yet open, to a replica of the job."""
-    return Connection(job.urls[replica], ca_file=job.ca_file)
+    return Connection(job.urls[replica], inbox=inbox, ca_file=job.ca_file)

@@ -7,6 +7,7 @@ import uvloop
 
 from jobs.replay.answer import Answer
 from jobs.replay.http import Connection
+from jobs.replay.inbox import Inbox
 
 EVENTS = (
     b'data: {"choices":[{"text":"a","finish_reason":"length"}],'
@@ -29,7 +30,8 @@ async def answer_once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 async def protocols_left() -> int:
     """Reconnect for each request, as the load process does it: without the garbage collector."""
     async with await asyncio.start_server(answer_once, "127.0.0.1", 0) as server:
-        connection = Connection(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        connection = Connection(url, inbox=Inbox())
         before = clients()
         for _ in range(REQUESTS):
             await connection.open()
