@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from jobs.replay.answer import Answer
 from jobs.replay.http import _Link
+from jobs.replay.inbox import Inbox
 from tests.jobs.replay.corpus import CORPUS, FAILURES, SUCCESSES, Case
 
 IDS = [case.name for case in CORPUS]
@@ -42,7 +43,8 @@ class Wire(asyncio.Transport):
 
 def receive(case: Case, cuts: Iterable[int]) -> Answer:
     """Return what becomes of the response when the network cuts it there."""
-    link = _Link()
+    inbox = Inbox()
+    link = _Link(inbox)
     link.connection_made(Wire())
     answer = Answer(case.pinned, 0)
     link.send(b"POST", answer)
@@ -50,6 +52,7 @@ def receive(case: Case, cuts: Iterable[int]) -> Answer:
     for begin, end in pairwise(edges):
         if begin < end and link.usable:
             link.data_received(case.response[begin:end])
+            inbox.flush()  # each piece comes in a turn of the event loop of its own
     if case.closes:
         link.connection_lost(None)
     return answer
