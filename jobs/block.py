@@ -6,7 +6,6 @@ failure is an outcome of its cell and never stops the runs after it.
 
 import json
 import tempfile
-import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,11 +22,9 @@ from jobs.fleet import Fleet, visible_devices
 from jobs.gpus import GpuMemory
 from jobs.pairing import Pairing
 from jobs.replay.files import WORKLOAD_FILE
+from jobs.start import start_attempts
 from jobs.task import BlockTask, CellReport, CellTask, EngineReport, EngineStopped, Report, RunTask
 from jobs.workload import token_file
-
-START_ATTEMPTS = 2
-"""A start that failed for a passing reason (neither memory nor a flag) is tried once more."""
 
 
 class BlockRunner:
@@ -118,23 +115,21 @@ class _Turn:
             return done
 
     def _start(self, fleet: Fleet) -> Generator[Report, None, float]:
-        """Start the engines, twice where that can help, and return the seconds it took."""
-        for attempt in range(1, START_ATTEMPTS + 1):
-            begun = time.monotonic()
-            try:
-                self.block.memory.check()
-                seconds = fleet.start(ready_seconds=self.task.ready_seconds)
-            except EngineError as error:
-                spent = time.monotonic() - begun
-                yield self._engine_report(fleet, ready=False, seconds=spent, message=str(error))
-                if attempt == START_ATTEMPTS or not error.retryable:
-                    raise
-                fleet.stop(grace=self.task.stop_seconds)
-            else:
-                resolved = json.dumps(dict(fleet.resolved()), indent=1, sort_keys=True, default=str).encode()
-                yield self._engine_report(fleet, ready=True, seconds=seconds, resolved=resolved)
-                return seconds
-        raise AssertionError
+        """Start the engines and return the seconds it took."""
+        attempts = start_attempts(
+            fleet,
+            self.block.memory,
+            ready_seconds=self.task.ready_seconds,
+            stop_seconds=self.task.stop_seconds,
+        )
+        for attempt in attempts:
+            if attempt.error is not None:
+                message = str(attempt.error)
+                yield self._engine_report(fleet, ready=False, seconds=attempt.seconds, message=message)
+                continue
+            resolved = json.dumps(dict(fleet.resolved()), indent=1, sort_keys=True, default=str).encode()
+            yield self._engine_report(fleet, ready=True, seconds=attempt.seconds, resolved=resolved)
+        return attempt.seconds
 
     @contextmanager
     def _fleet(self) -> Iterator[Fleet]:

@@ -6,6 +6,7 @@ from jobs.cache_bounds import CacheModel
 from jobs.cache_state import ALL, PREFIX, CachePlan, Proof
 from jobs.errors import WorkloadError
 from jobs.replay.job import RequestRecord
+from jobs.workload.bound import common_prefix
 from jobs.workload.tokens import TokenConversation, TokenTurn, TokenWorkload
 
 PROOFS = 16
@@ -108,11 +109,7 @@ def _shared_prefix(workload: TokenWorkload, order: Sequence[tuple[int, int]]) ->
         if shared is None:
             shared = prompt
             continue
-        length = next(
-            (place for place, (a, b) in enumerate(zip(shared, prompt, strict=False)) if a != b),
-            min(len(shared), len(prompt)),
-        )
-        shared = shared[:length]
+        shared = shared[: common_prefix(shared, prompt)]
     return shared or []
 
 

@@ -19,13 +19,12 @@ from jobs.cores import CoreLease
 from jobs.errors import RecordError
 from jobs.fleet import Fleet, visible_devices
 from jobs.gpus import GpuMemory
+from jobs.start import start_attempts
 from jobs.workload.conversation import Conversation, Turn
 from jobs.workload.dialogue import ASSISTANT, clean
 from jobs.workload.recorded import Recording
 from jobs.workload.tokenizer import Tokenizer, tokenizer_for
 
-START_ATTEMPTS = 2
-"""A start that failed for a passing reason is tried once more, as in a block."""
 POLL_SECONDS = 1.0
 """How often the engine's life is checked while it answers."""
 
@@ -108,25 +107,19 @@ class RecordRunner:
                 cores=lease.cores,
             )
             try:
-                yield RecorderReady(seconds=_start(fleet, task, GpuMemory(names)))
+                *_, ready = start_attempts(
+                    fleet,
+                    GpuMemory(names),
+                    ready_seconds=task.ready_seconds,
+                    stop_seconds=task.stop_seconds,
+                )
+                yield RecorderReady(seconds=ready.seconds)
                 yield from _complete_all(fleet, task)
             except EngineError as error:
                 yield RecorderFailed(message=str(error), log_tail=error.log_tail)
             finally:
                 fleet.stop(grace=task.stop_seconds)
                 fleet.remove_files()
-
-
-def _start(fleet: Fleet, task: RecordTask, memory: GpuMemory) -> float:
-    for attempt in range(1, START_ATTEMPTS + 1):
-        try:
-            memory.check()
-            return fleet.start(ready_seconds=task.ready_seconds)
-        except EngineError as error:
-            if attempt == START_ATTEMPTS or not error.retryable:
-                raise
-            fleet.stop(grace=task.stop_seconds)
-    raise AssertionError
 
 
 def _complete_all(fleet: Fleet, task: RecordTask) -> Generator[RecordReport]:
