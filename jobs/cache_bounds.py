@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jobs.prefix_keys import Words, leading, prefix_keys, repeated, turn_keys
 from jobs.replay.job import RequestRecord
+from jobs.workload.prefix_keys import Words, leading, prefix_keys, repeated, turn_keys
 from jobs.workload.tokens import TokenWorkload
 
 ROOM = 0.95

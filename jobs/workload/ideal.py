@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from engines.digest import seed_of
 from jobs.workload.filler import Filler
+from jobs.workload.prefix_keys import Words, extended, mixed
 from jobs.workload.tokens import TokenConversation, TokenWorkload
-
-Words = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,13 +117,9 @@ def _one_epoch(workload: TokenWorkload, members: Sequence[int], grain: _Grain) -
 
 def _add(uses: _Uses, conversation: TokenConversation, filler: Filler | None, grain: _Grain) -> None:
     """Add what is new in each turn, and the last unit before it: there the previous prompt may have ended."""
-    sums = np.empty(0, np.uint64)
+    sums: Words = np.empty(0, np.uint64)
     for keep, fresh, tokens in _turns(conversation, filler, grain):
-        # A prefix' key is the sum of its elements, each mixed with its place.
-        places = np.arange(keep, keep + len(fresh), dtype=np.uint64)
-        base = sums[keep - 1 : keep] if keep else np.zeros(1, np.uint64)
-        added = np.cumsum(_mixed(fresh ^ _mixed(places)), dtype=np.uint64)
-        sums = np.concatenate((sums[:keep], base + added))
+        sums = extended(sums, keep, fresh)
         whole = tokens // grain.block_size
         servable = (tokens - 1) // grain.block_size
         first = max(0, keep // grain.elements - 1)
@@ -147,14 +142,7 @@ def _turns(
         for turn in conversation.turns:
             assert isinstance(turn.blocks, array)
             ids = np.frombuffer(turn.blocks, dtype=np.int64).view(np.uint64)
-            yield turn.keep // grain.trace_block, _mixed(ids ^ scope), turn.prompt_tokens
+            yield turn.keep // grain.trace_block, mixed(ids ^ scope), turn.prompt_tokens
         return
     for turn, prompt in zip(conversation.turns, conversation.prompts(filler), strict=True):
         yield turn.keep, np.array(prompt[turn.keep :], dtype=np.uint64), turn.prompt_tokens
-
-
-def _mixed(words: Words) -> Words:
-    """Return each word with its bits mixed (the finaliser of SplitMix64)."""
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))

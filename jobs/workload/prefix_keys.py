@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from jobs.workload.tokens import TokenConversation, TokenWorkload
 
 Words = NDArray[np.uint64]
+_NOTHING: Words = np.empty(0, np.uint64)
 
 
 def prefix_keys(prompt: Sequence[int], block_size: int) -> Words:
     """Return the key of every prefix of whole blocks, the shortest first."""
-    return _at_ends(_sums(np.zeros(1, np.uint64), 0, prompt), block_size)
+    return _at_ends(extended(_NOTHING, 0, np.asarray(prompt, dtype=np.uint64)), block_size)
 
 
 def turn_keys(
@@ -26,11 +27,24 @@ def turn_keys(
 
     Time is linear in the tokens that are new in each turn.
     """
-    sums = np.empty(0, np.uint64)
+    sums = _NOTHING
     for turn, prompt in zip(conversation.turns, workload.prompts(conversation), strict=True):
-        base = sums[turn.keep - 1 : turn.keep] if turn.keep else np.zeros(1, np.uint64)
-        sums = np.concatenate((sums[: turn.keep], _sums(base, turn.keep, prompt[turn.keep :])))
+        sums = extended(sums, turn.keep, np.asarray(prompt[turn.keep :], dtype=np.uint64))
         yield turn.keep // block_size, _at_ends(sums, block_size)
+
+
+def extended(sums: Words, keep: int, fresh: Words) -> Words:
+    """Return the keys of all prefixes of a sequence: the first `keep` of `sums`, and `fresh` elements after.
+
+    Args:
+        sums: Keys of the prefixes of the sequence before, one an element.
+        keep: How many of its elements this sequence starts with.
+        fresh: The elements after them: tokens, or whatever else prefixes are told apart by.
+    """
+    places = np.arange(keep, keep + len(fresh), dtype=np.uint64)
+    base = sums[keep - 1 : keep] if keep else np.zeros(1, np.uint64)
+    added = np.cumsum(mixed(fresh ^ mixed(places)), dtype=np.uint64)
+    return np.concatenate((sums[:keep], base + added))
 
 
 def repeated(parts: Sequence[Words]) -> Words:
@@ -50,17 +64,11 @@ def leading(keys: Words, known: Words) -> int:
     return int(missing[0]) if len(missing) else len(keys)
 
 
-def _sums(base: Words, first: int, tokens: Sequence[int]) -> Words:
-    places = np.arange(first, first + len(tokens), dtype=np.uint64)
-    added: Words = np.cumsum(_mixed(np.asarray(tokens, dtype=np.uint64) ^ _mixed(places)), dtype=np.uint64)
-    return base + added
-
-
 def _at_ends(sums: Words, block_size: int) -> Words:
     return sums[block_size - 1 :: block_size]
 
 
-def _mixed(words: Words) -> Words:
+def mixed(words: Words) -> Words:
     """Return each word with its bits mixed (the finaliser of SplitMix64), from another start than zero."""
     words = words + np.uint64(0x9E3779B97F4A7C15)
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

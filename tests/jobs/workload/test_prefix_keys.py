@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.prefix_keys import leading, prefix_keys, repeated, turn_keys
+from jobs.workload.prefix_keys import leading, prefix_keys, repeated, turn_keys
 from jobs.workload.tokens import TokenConversation, TokenTurn, TokenWorkload
 
 PROMPTS = st.lists(st.integers(0, 2), max_size=12)
