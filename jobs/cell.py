@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from engines.digest import digest, seed_of
+from engines.spec import EngineConfig
 from jobs.bench import Bench, settled_counters
 from jobs.cache_bounds import FirstTurns
 from jobs.cache_control import Prepared, judge_first_turns, prepare_cache
@@ -24,6 +25,7 @@ from jobs.caveats import overlap_caveats, pairing_caveats
 from jobs.cores import Cores
 from jobs.errors import JobError
 from jobs.gates import Delivered, cell_gates
+from jobs.load import LoadLevel
 from jobs.measurement import Measurement, measure
 from jobs.measures.overlap import turns_in
 from jobs.measures.work import steady_window
@@ -248,23 +250,29 @@ def _requested_mal(bench: Bench) -> float | None:
     return drafter.acceptance.mean_length(drafter.k) if drafter.acceptance else None
 
 
-def _identity_fields(task: BlockTask, run: RunTask, cell: CellTask, cores: Cores | None) -> dict[str, Any]:
-    config = run.config
+def arm_fields(config: EngineConfig, level: LoadLevel) -> dict[str, Any]:
+    """Return the fields of a `CellResult` that its arm and load level decide."""
     return {
-        "cell": cell.cell,
         "arm": config.digest,
         "arm_label": config.label,
         "layout": config.layout.label,
         "drafter": config.drafter.method,
         "k": config.drafter.k,
-        "concurrency": cell.level.concurrency,
-        "rate": cell.level.rate,
-        "rate_scale": cell.level.rate_scale,
+        "concurrency": level.concurrency,
+        "rate": level.rate,
+        "rate_scale": level.rate_scale,
+        "emulated": config.device == "emulated",
+        "synthetic": config.drafter.acceptance is not None,
+    }
+
+
+def _identity_fields(task: BlockTask, run: RunTask, cell: CellTask, cores: Cores | None) -> dict[str, Any]:
+    return {
+        **arm_fields(run.config, cell.level),
+        "cell": cell.cell,
         "block": task.block,
         "segment": task.segment,
         "role": run.role,
-        "emulated": config.device == "emulated",
-        "synthetic": config.drafter.acceptance is not None,
         "oversubscribed": cores is not None and cores.oversubscribed,
         "devices": task.devices,
         "factors": dict(run.factors),

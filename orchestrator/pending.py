@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from engines.digest import digest
+from jobs.cell import arm_fields
 from jobs.load import LoadLevel
 from jobs.result import CLOSING, FAILED, INFEASIBLE, OPENING, TREATMENT, CellResult
 from jobs.task import BlockTask, CellTask, RunTask
@@ -149,21 +150,12 @@ def _infeasible(refused: Refused, level: LoadLevel) -> CellResult:
     config = arm.config
     name = f"infeasible-{config.label.replace('/', '-')}-{level.label}-{digest([arm.digest, level])[:8]}"
     return CellResult(
+        **arm_fields(config, level),
         cell=name,
-        arm=arm.digest,
-        arm_label=config.label,
-        layout=config.layout.label,
-        drafter=config.drafter.method,
-        k=config.drafter.k,
-        concurrency=level.concurrency,
-        rate=level.rate,
-        rate_scale=level.rate_scale,
         block=0,
         segment=0,
         role=TREATMENT,
         outcome=INFEASIBLE,
-        emulated=config.device == "emulated",
-        synthetic=config.drafter.acceptance is not None,
         devices=config.layout.devices,
         factors=dict(arm.factors),
         cause=refused.rule,
