@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from jobs.errors import WorkloadError
+from jobs.workload.open_file import opened
 
 _HEAD_BYTES = 2**20
 _MARKS: tuple[tuple[str, frozenset[str]], ...] = (
@@ -63,15 +64,8 @@ def _guess(path: Path) -> str:
 
 
 def _head(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            head = file.read(_HEAD_BYTES)
-    except FileNotFoundError:
-        message = f"workload file {path} does not exist"
-        raise WorkloadError(message) from None
-    except OSError as error:
-        message = f"workload file {path} cannot be read ({error.strerror})"
-        raise WorkloadError(message) from error
+    with opened(path, advice="") as file:
+        head = file.read(_HEAD_BYTES)
     if not head.strip():
         message = f"workload file {path} is empty"
         raise WorkloadError(message)

@@ -12,6 +12,7 @@ from typing import IO, Any
 import ijson
 
 from jobs.errors import WorkloadError
+from jobs.workload.open_file import opened
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -110,15 +111,7 @@ def _array(path: Path) -> Iterator[tuple[str, Any]]:
 @contextmanager
 def _opened(path: Path) -> Iterator[IO[bytes]]:
     """Open a workload file that holds something."""
-    try:
-        stream = path.open("rb")
-    except FileNotFoundError:
-        message = f"workload file {path} does not exist; check workload.paths"
-        raise WorkloadError(message) from None
-    except OSError as error:
-        message = f"workload file {path} cannot be read ({error.strerror}); check workload.paths"
-        raise WorkloadError(message) from error
-    with stream:
+    with opened(path) as stream:
         if not _first_byte(stream):
             message = f"workload file {path} is empty"
             raise WorkloadError(message)

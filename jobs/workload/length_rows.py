@@ -1,11 +1,13 @@
 """CSV files of times and lengths, and the turns made of them: nothing is known of what the requests share."""
 
 import csv
+import io
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from jobs.errors import WorkloadError
+from jobs.workload.open_file import opened
 from jobs.workload.trace import TraceTurn
 
 BLOCK = 512
@@ -23,7 +25,7 @@ def csv_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, int, Map
         WorkloadError: the file is missing, empty or not text, or a column is missing.
     """
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with opened(path) as stream, io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
             names = [name.strip() for name in reader.fieldnames or ()]
             missing = [name for name in columns if name not in names]
@@ -44,12 +46,6 @@ def csv_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, int, Map
                     message = f"{where}: the row has not as many fields as the first line names"
                     raise WorkloadError(message)
                 yield where, reader.line_num, row
-    except FileNotFoundError:
-        message = f"workload file {path} does not exist; check workload.paths"
-        raise WorkloadError(message) from None
-    except OSError as error:
-        message = f"workload file {path} cannot be read ({error.strerror}); check workload.paths"
-        raise WorkloadError(message) from error
     except (UnicodeDecodeError, csv.Error) as error:
         message = f"workload file {path} is no CSV text ({error}); is it compressed or binary?"
         raise WorkloadError(message) from error
