@@ -18,13 +18,13 @@ from jobs.bench import Bench
 from jobs.block import BlockRunner
 from jobs.cache_state import CachePlan
 from jobs.cell import measure_cell
-from jobs.cores import Cores
 from jobs.fleet import Fleet
 from jobs.load import LoadLevel
 from jobs.pairing import Pairing
 from jobs.result import FAILED, INVALID, MEASURED, OPENING, TREATMENT, CellResult, Gate
 from jobs.task import BlockTask, CellReport, CellTask, RunTask
 from jobs.workload.tokens import TokenConversation, TokenTurn, TokenWorkload
+from tests.fleets import SHARED_CORES, running
 from tests.lateness import broken
 
 CONFIG = EngineConfig(
@@ -90,20 +90,8 @@ def run_task(config: EngineConfig, *levels: int, role: str = OPENING) -> RunTask
 
 @pytest.fixture(scope="module")
 def fleet() -> Iterator[Fleet]:
-    fleet = Fleet(
-        EmulatorEngine(),
-        CONFIG,
-        name="cells",
-        devices=1,
-        device_names=(),
-        cores=Cores(engine=(), load=(), oversubscribed=True),
-    )
-    try:
-        fleet.start(ready_seconds=60.0)
+    with running(EmulatorEngine(), CONFIG) as fleet:
         yield fleet
-    finally:
-        fleet.stop(grace=5.0)
-        fleet.remove_files()
 
 
 @pytest.fixture
@@ -116,7 +104,7 @@ def measure(fleet: Fleet) -> Callable[..., CellReport]:
             task=task(runs, **changes),
             run=runs,
             fleet=fleet,
-            cores=Cores(engine=(), load=(), oversubscribed=True),
+            cores=SHARED_CORES,
             pairing=pairing or Pairing(),
             start_seconds=1.0,
         )

@@ -12,13 +12,13 @@ from engines.vllm import VllmEngine
 from jobs.bench import Bench
 from jobs.cache_state import CachePlan
 from jobs.cell import measure_cell
-from jobs.cores import Cores
 from jobs.fleet import Fleet
 from jobs.load import LoadLevel
 from jobs.pairing import Pairing
 from jobs.result import INVALID, OPENING, CellResult
 from jobs.task import BlockTask, CellTask, RunTask
 from jobs.workload.tokens import TokenConversation, TokenTurn, TokenWorkload
+from tests.fleets import SHARED_CORES, running
 from tests.lateness import broken
 
 pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(900)]
@@ -55,14 +55,8 @@ def conversations(count: int = 4) -> TokenWorkload:
 def fleet(request: pytest.FixtureRequest, tiny: EngineConfig) -> Iterator[Fleet]:
     ngram = Drafter(method="ngram", k=3, options={"prompt_lookup_max": 4, "prompt_lookup_min": 2})
     config = tiny if request.param == "none" else replace(tiny, drafter=ngram)
-    cores = Cores(engine=(), load=(), oversubscribed=True)
-    fleet = Fleet(VllmEngine(), config, name="cache", devices=1, device_names=(), cores=cores)
-    try:
-        fleet.start(ready_seconds=300.0)
+    with running(VllmEngine(), config, ready_seconds=300.0) as fleet:
         yield fleet
-    finally:
-        fleet.stop(grace=20.0)
-        fleet.remove_files()
 
 
 @pytest.fixture
@@ -93,7 +87,7 @@ def measure(fleet: Fleet) -> Callable[..., CellResult]:
             task=task,
             run=run,
             fleet=fleet,
-            cores=Cores(engine=(), load=(), oversubscribed=True),
+            cores=SHARED_CORES,
             pairing=Pairing(),
             start_seconds=1.0,
         )

@@ -10,12 +10,12 @@ import pytest
 from engines.emulator import EMULATOR_VERSION
 from engines.emulator.adapter import EmulatorEngine
 from engines.spec import Acceptance, Drafter, EngineConfig, Model
-from jobs.cores import Cores
 from jobs.fleet import Fleet
 from jobs.replay.data import ReplayData
 from jobs.replay.job import ReplayJob
 from jobs.replay.launch import run_replay
 from jobs.workload.tokens import TokenConversation, TokenTurn, TokenWorkload
+from tests.fleets import running
 
 CONFIG = EngineConfig(
     engine="emulator",
@@ -30,20 +30,8 @@ USERS = 8
 
 @pytest.fixture(scope="module")
 def fleet() -> Iterator[Fleet]:
-    fleet = Fleet(
-        EmulatorEngine(),
-        CONFIG,
-        name="shards",
-        devices=1,
-        device_names=(),
-        cores=Cores(engine=(), load=(), oversubscribed=True),
-    )
-    try:
-        fleet.start(ready_seconds=60.0)
+    with running(EmulatorEngine(), CONFIG) as fleet:
         yield fleet
-    finally:
-        fleet.stop(grace=5.0)
-        fleet.remove_files()
 
 
 def conversations() -> TokenWorkload:
