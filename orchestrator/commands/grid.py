@@ -1,6 +1,7 @@
 """What `plan` and `sweep` share: their help, their own options, and the plan that their words ask for."""
 
 import argparse
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,3 +101,12 @@ def _home(saved: Path, plan: Plan) -> Path:
     """Return the results folder that a saved plan lies in, or the usual one for a plan from elsewhere."""
     folder = saved.resolve().parent
     return folder.parent if folder.name == plan.sweep else Path("results")
+
+
+def use_rays_authentication(address: str | None) -> None:
+    """Ask for the authentication that Ray uses on a local cluster anyway, or it warns at every start.
+
+    Ray reads this when it is imported.
+    """
+    if address is None:
+        os.environ.setdefault("RAY_AUTH_MODE", "token")

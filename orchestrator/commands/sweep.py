@@ -1,9 +1,8 @@
 """`specload sweep`: run a plan, or what is left of it, and say what it came to."""
 
-import os
 from collections.abc import Sequence
 
-from orchestrator.commands.grid import asked, parse
+from orchestrator.commands.grid import asked, parse, use_rays_authentication
 from orchestrator.estimate import estimate, read_timings
 from orchestrator.tables import console, crossover_lines, plan_tables, verdict_table
 
@@ -16,10 +15,7 @@ def run(arguments: Sequence[str]) -> int:
     found = asked("sweep", options, words)
     if found is None:
         return 0
-    if found.plan.cluster.address is None:
-        # Ray authenticates a local cluster anyway, and warns of it at every start unless it was asked to. It
-        # reads this when it is imported.
-        os.environ.setdefault("RAY_AUTH_MODE", "token")
+    use_rays_authentication(found.plan.cluster.address)
     # Late: Ray and MLflow take seconds to load, and a typo should not wait for them.
     from orchestrator.driver import run_sweep  # noqa: PLC0415 - see above
     from orchestrator.tracking import recorder_for  # noqa: PLC0415 - see above

@@ -1,15 +1,14 @@
 """`specload workload record`: have a baseline engine write the replies of a workload that has none, once."""
 
 import argparse
-import os
 import shlex
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
-from orchestrator.commands.grid import groups_help
+from orchestrator.commands.grid import groups_help, use_rays_authentication
 from orchestrator.record_plan import plan_recording
-from orchestrator.sweep import Point, collect
+from orchestrator.sweep import collect
 from orchestrator.tables import console
 
 SUMMARY = (
@@ -42,7 +41,7 @@ def run(arguments: Sequence[str]) -> int:
     points = collect(words, program="specload workload record")
     if not points:
         return 0
-    _use_rays_authentication(points[0])
+    use_rays_authentication(points[0].config["cluster"]["address"])
     plan = plan_recording(points, temperature=options.temperature)
     # Late: Ray takes seconds to load, and a typo should not wait for it.
     from orchestrator.record import record  # noqa: PLC0415 - see above
@@ -62,9 +61,3 @@ def run(arguments: Sequence[str]) -> int:
     path = shlex.quote(str(options.output))
     out.print(f"sweep it: specload sweep workload=recorded workload.paths=[{path}] ...", markup=False)
     return 0
-
-
-def _use_rays_authentication(point: Point) -> None:
-    """Ask for the authentication that Ray uses on a local cluster anyway, or it warns at every start."""
-    if point.config["cluster"]["address"] is None:
-        os.environ.setdefault("RAY_AUTH_MODE", "token")
