@@ -17,7 +17,6 @@ class Answer:
         "_body",
         "_splitter",
         "_status",
-        "_streaming",
         "decided",
         "dispatched",
         "ended",
@@ -26,6 +25,7 @@ class Answer:
         "heard",
         "reader",
         "sent",
+        "streaming",
     )
 
     def __init__(self, expected_tokens: int, now: int) -> None:
@@ -44,7 +44,8 @@ class Answer:
         self._splitter: EventSplitter | None = None
         """Holds what came of an event that is not whole yet; None between events."""
         self._status = 0
-        self._streaming = False
+        self.streaming = False
+        """Whether the response is an event stream."""
         self._body = b""
 
     @property
@@ -60,11 +61,11 @@ class Answer:
     def take_head(self, status: int, content_type: str) -> None:
         """Take status and content type of the response."""
         self._status = status
-        self._streaming = status == 200 and content_type.startswith("text/event-stream")
+        self.streaming = status == 200 and content_type.startswith("text/event-stream")
 
     def take_body(self, data: bytes) -> None:
         """Take a piece of the response's body, which arrived when the connection was last `heard`."""
-        if self._streaming:
+        if self.streaming:
             if self._splitter is None:
                 # Hundreds of streams take turns: what is not touched for a chunk need not be fetched for it.
                 payload = whole_event(data)
@@ -81,7 +82,7 @@ class Answer:
 
     def complete(self, now: int) -> None:
         """Judge a response that came to its end."""
-        if self._streaming:
+        if self.streaming:
             self._end_stream()
         else:
             body = self._body.decode(errors="replace").strip()

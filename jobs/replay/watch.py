@@ -36,6 +36,9 @@ class Watch:
         now = time.monotonic_ns()
         for connection in list(self._lines.connections()):
             answer = connection.answer
-            if answer is not None and now - answer.heard >= age:
+            if answer is None or now - answer.heard < age:
+                continue
+            connection.take_in()
+            if connection.answer is answer and now - answer.heard >= age:
                 connection.abort()
                 answer.break_off(error, detail, now)

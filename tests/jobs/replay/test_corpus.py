@@ -10,17 +10,24 @@ from hypothesis import strategies as st
 
 from jobs.replay.answer import Answer
 from jobs.replay.http import _Link
-from jobs.replay.inbox import Inbox
+from jobs.replay.inbox import Inbox, Taker
 from tests.jobs.replay.corpus import CORPUS, FAILURES, SUCCESSES, Case
 
 IDS = [case.name for case in CORPUS]
+
+
+class Options:
+    """A socket's options."""
+
+    def setsockopt(self, level: int, name: int, value: int) -> None:
+        pass
 
 
 class Wire(asyncio.Transport):
     """The sending half of a connection whose receiving half the test plays."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__({"socket": Options()})
         self.closing = False
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
@@ -41,9 +48,24 @@ class Wire(asyncio.Transport):
     abort = close
 
 
+class Turns(Inbox):
+    """An inbox whose turns the test makes: each piece comes in a turn of the event loop of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.due: list[Taker] = []
+
+    def put(self, taker: Taker) -> None:
+        self.due.append(taker)
+
+    def serve(self) -> None:
+        while self.due:
+            self.due.pop(0).take_in()
+
+
 def receive(case: Case, cuts: Iterable[int]) -> Answer:
     """Return what becomes of the response when the network cuts it there."""
-    inbox = Inbox()
+    inbox = Turns()
     link = _Link(inbox)
     link.connection_made(Wire())
     answer = Answer(case.pinned, 0)
@@ -52,7 +74,7 @@ def receive(case: Case, cuts: Iterable[int]) -> Answer:
     for begin, end in pairwise(edges):
         if begin < end and link.usable:
             link.data_received(case.response[begin:end])
-            inbox.flush()  # each piece comes in a turn of the event loop of its own
+            inbox.serve()
     if case.closes:
         link.connection_lost(None)
     return answer

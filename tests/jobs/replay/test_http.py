@@ -1,7 +1,9 @@
 """Connections, within one event loop."""
 
 import asyncio
+import contextlib
 import gc
+import itertools
 
 import uvloop
 
@@ -60,3 +62,43 @@ def test_a_closed_connection_leaves_nothing_behind() -> None:
         gc.enable()
         gc.collect()
     assert left <= 1  # the last one may still be on its way out
+
+
+CHUNKS = 40
+GONE = asyncio.Event()
+
+
+async def stream_slowly(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Send a chunk every few milliseconds, none of them the last."""
+    await reader.readuntil(b"\r\n\r\n")
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+    for count in range(1, CHUNKS + 1):
+        await asyncio.sleep(0.005)
+        event = b'data: {"choices":[{"text":"a"}],"usage":{"completion_tokens":%d}}\n\n' % count
+        writer.write(b"%x\r\n%b\r\n" % (len(event), event))
+    with contextlib.suppress(ConnectionError):
+        await reader.read()  # until the client goes
+    writer.close()
+    GONE.set()
+
+
+async def times_of_a_silent_stream() -> tuple[int, list[int]]:
+    """Return the chunks taken in before anybody asked, and the times of all of them."""
+    async with await asyncio.start_server(stream_slowly, "127.0.0.1", 0) as server:
+        connection = Connection(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", inbox=Inbox())
+        await connection.open()
+        answer = Answer(CHUNKS, 0)
+        connection.send(b"", answer)
+        while len(answer.reader.times) < CHUNKS:
+            before = len(answer.reader.times)
+            await asyncio.sleep(0.5)
+            connection.take_in()
+        connection.abort()
+        await GONE.wait()
+        return before, list(answer.reader.times)
+
+
+def test_chunks_are_taken_in_together_with_the_times_at_which_they_came() -> None:
+    before, times = asyncio.run(times_of_a_silent_stream())
+    assert before < CHUNKS
+    assert all(later > earlier for earlier, later in itertools.pairwise(times))
