@@ -23,7 +23,16 @@ from jobs.gpus import GpuMemory
 from jobs.pairing import Pairing
 from jobs.replay.files import WORKLOAD_FILE
 from jobs.start import start_attempts
-from jobs.task import BlockTask, CellReport, CellTask, EngineReport, EngineStopped, Report, RunTask
+from jobs.task import (
+    BlockTask,
+    CellReport,
+    CellTask,
+    EngineReport,
+    EngineStopped,
+    Report,
+    RunTask,
+    StepStarted,
+)
 from jobs.workload import token_file
 
 
@@ -82,6 +91,7 @@ class _Turn:
     def _on_one_engine(self, cells: Sequence[CellTask]) -> Generator[Report, None, int]:
         """Start an engine and measure `cells` until it is lost; return how many have their outcome."""
         with self._fleet() as fleet:
+            yield self._step()
             try:
                 seconds = yield from self._start(fleet)
             except EngineError as error:
@@ -100,6 +110,7 @@ class _Turn:
             done = 0
             for cell in cells:
                 done += 1
+                yield self._step(cell)
                 try:
                     yield measure_cell(bench, cell, fresh=done == 1)
                 except FreshEngineNeededError:
@@ -148,6 +159,17 @@ class _Turn:
         finally:
             fleet.stop(grace=self.task.stop_seconds)
             fleet.remove_files()
+
+    def _step(self, cell: CellTask | None = None) -> StepStarted:
+        return StepStarted(
+            block=self.task.block,
+            segment=self.task.segment,
+            run=self._name,
+            label=self.run.config.label,
+            role=self.run.role,
+            cell=None if cell is None else cell.cell,
+            load="" if cell is None else cell.level.label,
+        )
 
     def _failed(self, cell: CellTask, error: EngineError) -> CellReport:
         result = failed_result(

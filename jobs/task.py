@@ -62,6 +62,22 @@ class BlockTask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StepStarted:
+    """The block's next step began: an engine start, or a cell on it."""
+
+    block: int
+    segment: int
+    run: str
+    label: str
+    """Label of the arm."""
+    role: str
+    cell: str | None = None
+    """Id of the cell; None for an engine start."""
+    load: str = ""
+    """Label of the cell's load level; empty for an engine start."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineReport:
     """An engine was started, or failed to."""
 
@@ -94,4 +110,4 @@ class CellReport:
     """`requests.parquet`, `gauges.parquet`, `slices.json`."""
 
 
-Report = EngineReport | EngineStopped | CellReport
+Report = StepStarted | EngineReport | EngineStopped | CellReport

@@ -17,7 +17,7 @@ from orchestrator.interrupts import Interrupts
 from orchestrator.ledger import WORKLOAD, Ledger
 from orchestrator.pending import Segment, infeasible_cells, pending
 from orchestrator.plan import Plan
-from orchestrator.pool import BlockPool
+from orchestrator.pool import BlockEnded, BlockPool
 from orchestrator.progress import Progress
 from orchestrator.provenance import write_provenance
 from orchestrator.tracking import Recorder
@@ -122,7 +122,7 @@ class _Sweep:
                     elif isinstance(report, CellReport):
                         self._record(report)
                         self.new_cells += 1
-                    elif report.error is not None:
+                    elif isinstance(report, BlockEnded) and report.error is not None:
                         lost.append(report.task)
                 if not lost:
                     return
