@@ -22,7 +22,7 @@ from jobs.fleet import Fleet
 from jobs.load import LoadLevel
 from jobs.pairing import Pairing
 from jobs.result import FAILED, INVALID, MEASURED, OPENING, TREATMENT, CellResult, Gate
-from jobs.task import BlockTask, CellReport, CellTask, RunTask
+from jobs.task import BlockTask, CellReport, CellTask, EngineReport, EngineStopped, RunTask, StepStarted
 from jobs.workload.tokens import TokenConversation, TokenTurn, TokenWorkload
 from tests.fleets import SHARED_CORES, running
 from tests.lateness import broken
@@ -257,13 +257,23 @@ def test_an_engine_without_reset_and_salts_is_started_anew_for_each_cell(
     reports = list(BlockRunner().run(task(*runs)))
     results = [report.result for report in reports if isinstance(report, CellReport)]
     assert [result.concurrency for result in results] == [1, 2, 1]
-    assert [report.run for report in reports if not isinstance(report, CellReport)] == [
+    assert [report.run for report in reports if isinstance(report, EngineReport | EngineStopped)] == [
         "opening-none",
         "opening-none",
         "opening-none-engine2",
         "opening-none-engine2",
         "treatment-eagle3",
         "treatment-eagle3",
+    ]
+    steps = [(report.run, report.load) for report in reports if isinstance(report, StepStarted)]
+    assert steps == [
+        ("opening-none", ""),
+        ("opening-none", "c1"),
+        ("opening-none", "c2"),  # begun, and found to need a fresh engine
+        ("opening-none-engine2", ""),
+        ("opening-none-engine2", "c2"),
+        ("treatment-eagle3", ""),
+        ("treatment-eagle3", "c1"),
     ]
     assert [result.identity["cache"]["how"] for result in results] == ["fresh_engine"] * 3
     assert [broken(result) for result in results] == [{}, {}, {}]
