@@ -56,6 +56,8 @@ class CellResult:
     block: int
     segment: int
     """Uninterrupted stretch of a block, from 0; pairs never cross segments."""
+    round: int = 0
+    """0 is what was planned at first; later rounds were appended for what the first ones showed."""
     role: str
     """`opening`, `closing` (the two baselines of a segment) or `treatment`."""
     outcome: str
@@ -83,8 +85,10 @@ class CellResult:
     caveats: tuple[str, ...] = ()
     identity: Mapping[str, Any] = field(default_factory=dict)
     """Engine version, resolved configuration, argv, host, devices, workload digest, order digest, seeds."""
+    sequence: int = 0
+    """Place in the order in which the driver recorded the cells of its sweep, from 1; 0: not recorded yet."""
     started: str = ""
-    """UTC time, ISO 8601."""
+    """UTC time, ISO 8601; a label, which a clock that jumps can put before an earlier cell's."""
     seconds: float = 0.0
     """Wall seconds of the cell, warm-up included."""
     start_seconds: float | None = None
