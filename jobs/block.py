@@ -6,6 +6,7 @@ failure is an outcome of its cell and never stops the runs after it.
 
 import json
 import tempfile
+import traceback
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from jobs.bench import Bench
 from jobs.cache_state import FreshEngineNeededError
 from jobs.cell import failed_result, measure_cell
 from jobs.cores import CoreLease, Cores
+from jobs.errors import GpusHeldError
 from jobs.fleet import Fleet, visible_devices
 from jobs.gpus import GpuMemory
 from jobs.pairing import Pairing
@@ -29,11 +31,15 @@ from jobs.task import (
     CellTask,
     EngineReport,
     EngineStopped,
+    GpusHeld,
     Report,
     RunTask,
     StepStarted,
 )
 from jobs.workload import token_file
+
+INTERNAL = "internal"
+"""Cause of a cell that an unforeseen error ended, ours or the node's; its traceback is the log tail."""
 
 
 class BlockRunner:
@@ -47,15 +53,26 @@ class BlockRunner:
         ):
             workload_file = Path(folder) / WORKLOAD_FILE
             token_file.write(task.workload, workload_file)
+            names = visible_devices(task.resource, task.devices)
             block = _Block(
                 task=task,
                 cores=lease.cores,
-                memory=GpuMemory(visible_devices(task.resource, task.devices)),
+                device_names=names,
+                memory=GpuMemory(names),
                 pairing=Pairing(),
                 workload_file=workload_file,
             )
-            for run in task.runs:
-                yield from _Turn(block, run).reports()
+            try:
+                for run in task.runs:
+                    yield from _Turn(block, run).reports()
+                block.memory.check()  # the next block on these devices must not inherit what this one held
+            except GpusHeldError as error:
+                yield GpusHeld(
+                    block=task.block,
+                    segment=task.segment,
+                    devices=block.device_names,
+                    message=str(error),
+                )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +81,7 @@ class _Block:
 
     task: BlockTask
     cores: Cores
+    device_names: tuple[str, ...]
     memory: GpuMemory
     pairing: Pairing
     workload_file: Path
@@ -79,25 +97,30 @@ class _Turn:
         self.engine: Engine = engine_named(run.config.engine)
         self.engines = 0
         """Fleets made in this turn: each has a name of its own."""
+        self.left = list(run.cells)
+        """Cells without an outcome."""
 
     def reports(self) -> Iterator[Report]:
         """Measure every cell, on one engine while it lives; a stateful drafter gets a new one for each."""
-        left = self.run.cells
-        while left:
-            share = left[:1] if self.run.config.drafter.stateful else left
-            done = yield from self._on_one_engine(share)
-            left = left[done:]
+        while self.left:
+            try:
+                yield from self._on_one_engine(1 if self.run.config.drafter.stateful else len(self.left))
+            except GpusHeldError:
+                raise
+            except Exception as error:  # noqa: BLE001  a fault of ours or of the node fails its cell, no more
+                reason = f"{type(error).__name__}: {error}"
+                yield self._failed(self.left.pop(0), INTERNAL, reason, traceback.format_exc())
 
-    def _on_one_engine(self, cells: Sequence[CellTask]) -> Generator[Report, None, int]:
-        """Start an engine and measure `cells` until it is lost; return how many have their outcome."""
+    def _on_one_engine(self, count: int) -> Iterator[Report]:
+        """Start an engine and measure the next `count` cells on it, fewer if it is lost."""
         with self._fleet() as fleet:
             yield self._step()
             try:
                 seconds = yield from self._start(fleet)
             except EngineError as error:
-                for cell in cells:
-                    yield self._failed(cell, error)
-                return len(cells)
+                for cell in self._taken(count):
+                    yield self._failed(cell, error.cause, str(error), error.log_tail)
+                return
             bench = Bench(
                 task=self.task,
                 run=self.run,
@@ -107,23 +130,30 @@ class _Turn:
                 start_seconds=seconds,
                 workload_file=self.block.workload_file,
             )
-            done = 0
-            for cell in cells:
-                done += 1
-                yield self._step(cell)
-                try:
-                    yield measure_cell(bench, cell, fresh=done == 1)
-                except FreshEngineNeededError:
-                    done -= 1  # this cell and those after it get an engine that has not seen the workload
-                    break
-                except (
-                    EngineError
-                ) as error:  # the engine died or hangs: the cells after this one need a new one
-                    yield self._failed(cell, error)
-                    break
+            yield from self._cells(bench, count)
             fleet.stop(grace=self.task.stop_seconds)
             yield EngineStopped(run=self._name, files=fleet.files())
-            return done
+
+    def _cells(self, bench: Bench, count: int) -> Iterator[Report]:
+        """Measure the next `count` cells on a ready engine, until it is lost or has seen too much."""
+        for number in range(count):
+            cell = self.left[0]
+            yield self._step(cell)
+            try:
+                report = measure_cell(bench, cell, fresh=number == 0)
+            except FreshEngineNeededError:
+                return  # this cell and those after it get an engine that has not seen the workload
+            except EngineError as error:  # it died or hangs: the cells after this one need a new one
+                lost = bench.fleet.explained(error)
+                self.left.pop(0)
+                yield self._failed(cell, lost.cause, str(lost), lost.log_tail)
+                return
+            self.left.pop(0)
+            yield report
+
+    def _taken(self, count: int) -> Sequence[CellTask]:
+        taken, self.left = self.left[:count], self.left[count:]
+        return taken
 
     def _start(self, fleet: Fleet) -> Generator[Report, None, float]:
         """Start the engines and return the seconds it took."""
@@ -145,13 +175,12 @@ class _Turn:
     @contextmanager
     def _fleet(self) -> Iterator[Fleet]:
         self.engines += 1
-        names = visible_devices(self.task.resource, self.task.devices)
         fleet = Fleet(
             self.engine,
             self.run.config,
             name=self._name,
             devices=self.task.devices,
-            device_names=names,
+            device_names=self.block.device_names,
             cores=self.block.cores,
         )
         try:
@@ -159,27 +188,33 @@ class _Turn:
         finally:
             fleet.stop(grace=self.task.stop_seconds)
             fleet.remove_files()
+        if fleet.survivors:
+            message = (
+                f"{fleet.survivors} processes of {self._name} outlived SIGKILL (stuck in a driver, most likely); "
+                "their devices and cores are not free"
+            )
+            raise GpusHeldError(message)
 
     def _step(self, cell: CellTask | None = None) -> StepStarted:
         return StepStarted(
             block=self.task.block,
             segment=self.task.segment,
             run=self._name,
-            label=self.run.config.label,
+            arm=self.run.config.digest,
             role=self.run.role,
             cell=None if cell is None else cell.cell,
             load="" if cell is None else cell.level.label,
         )
 
-    def _failed(self, cell: CellTask, error: EngineError) -> CellReport:
+    def _failed(self, cell: CellTask, cause: str, reason: str, log_tail: str) -> CellReport:
         result = failed_result(
             self.task,
             self.run,
             cell,
-            cause=error.cause,
-            reason=str(error),
+            cause=cause,
+            reason=reason,
             cores=self.block.cores,
-            log_tail=error.log_tail,
+            log_tail=log_tail,
         )
         return CellReport(result=result)
 

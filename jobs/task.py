@@ -45,6 +45,8 @@ class BlockTask:
     """CPU cores for the load process."""
     resource: str
     """Ray resource that stands for a device; `GPU` devices are named by CUDA_VISIBLE_DEVICES."""
+    round: int = 0
+    """Round of the sweep that the block belongs to: 0 is what was planned at first."""
     runs: tuple[RunTask, ...]
     workload: TokenWorkload
     workload_digest: str
@@ -68,8 +70,8 @@ class StepStarted:
     block: int
     segment: int
     run: str
-    label: str
-    """Label of the arm."""
+    arm: str
+    """Digest of the arm."""
     role: str
     cell: str | None = None
     """Id of the cell; None for an engine start."""
@@ -110,4 +112,16 @@ class CellReport:
     """`requests.parquet`, `gauges.parquet`, `slices.json`."""
 
 
-Report = StepStarted | EngineReport | EngineStopped | CellReport
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpusHeld:
+    """What a stopped engine held has not come back: nobody may get these devices. The block ends with it."""
+
+    block: int
+    segment: int
+    devices: tuple[str, ...]
+    """The block's GPUs as CUDA_VISIBLE_DEVICES named them; empty where a stand-in resource is used."""
+    message: str
+    """What is still held, and by whom."""
+
+
+Report = StepStarted | EngineReport | EngineStopped | CellReport | GpusHeld
