@@ -272,6 +272,7 @@ def _identity_fields(task: BlockTask, run: RunTask, cell: CellTask, cores: Cores
         "cell": cell.cell,
         "block": task.block,
         "segment": task.segment,
+        "round": task.round,
         "role": run.role,
         "oversubscribed": cores is not None and cores.oversubscribed,
         "devices": task.devices,

@@ -10,6 +10,7 @@ from jobs.load import LoadLevel
 from orchestrator.errors import ConfigError
 from orchestrator.levels import LEVEL_KEYS, ascending, levels_of
 from orchestrator.plan import Arm, Refused
+from orchestrator.sharing import ALL, Group, group_of
 from orchestrator.sweep import Point
 
 
@@ -91,6 +92,7 @@ def build_arms(
     factors: Sequence[str],
     refusals: Callable[[EngineConfig], Sequence[Refusal]],
     devices: int | None,
+    share: str = ALL,
 ) -> Arms:
     """Merge equal configurations and their levels, add each pair's baseline, and refuse what is not allowed.
 
@@ -99,6 +101,7 @@ def build_arms(
         factors: the swept keys.
         refusals: the engine's rules.
         devices: devices the machine offers, where that is known before the cluster is asked.
+        share: which arms share a block, and so its slice (see `sharing.py`).
 
     Raises:
         ConfigError: every arm is refused; the message lists the reasons.
@@ -117,10 +120,9 @@ def build_arms(
             del baselines[key]
             refused += [_without_baseline(arm, found) for arm in treatments if arm.pair_key == key]
             treatments = [arm for arm in treatments if arm.pair_key != key]
-    slice_devices = max((arm.config.layout.devices for arm in (*baselines.values(), *treatments)), default=0)
-    uneven = [arm for arm in (*baselines.values(), *treatments) if slice_devices % arm.config.layout.devices]
-    refused += [_uneven(arm, slice_devices) for arm in uneven]
-    gone = {arm.digest for arm in uneven}
+    uneven = _uneven_arms((*baselines.values(), *treatments), share)
+    refused += uneven
+    gone = {entry.arm.digest for entry in uneven}
     allowed: list[Arm] = []
     for key, baseline in baselines.items():
         group = (baseline, *(arm for arm in treatments if arm.pair_key == key))
@@ -194,11 +196,21 @@ def _without_baseline(arm: Arm, baseline: Refused) -> Refused:
     return Refused(arm=arm, rule="baseline", reason=f"its baseline is refused: {baseline.reason}")
 
 
+def _uneven_arms(arms: Sequence[Arm], share: str) -> list[Refused]:
+    """Return the arms whose layout cannot fill the slice of their block with copies."""
+    slices: dict[Group, int] = {}
+    for arm in arms:
+        group = group_of(arm.config, share)
+        slices[group] = max(slices.get(group, 0), arm.config.layout.devices)
+    found = ((arm, slices[group_of(arm.config, share)]) for arm in arms)
+    return [_uneven(arm, devices) for arm, devices in found if devices % arm.config.layout.devices]
+
+
 def _uneven(arm: Arm, slice_devices: int) -> Refused:
     reason = (
         f"{arm.config.layout.devices} devices do not divide the block's slice of {slice_devices}: copies of "
-        "this layout cannot fill it, so its arms would not be compared on equal hardware; run it in a sweep "
-        "of its own"
+        "this layout cannot fill it, so its arms would not be compared on equal hardware; choose "
+        "design.share=layout, or run it in a sweep of its own"
     )
     return Refused(arm=arm, rule="slice", reason=reason)
 

@@ -1,9 +1,8 @@
 """Blocks: in which order the arms of each replicate run, and at which order of levels.
 
 Everything is seeded by content, so the same plan has the same order on every machine. A block opens and
-closes with every pair's baseline; treatments keep one seeded order for two blocks, forwards and then
-backwards, so that a slow drift of the machine falls on all of them alike; levels come in an order of their
-own per block, alike in its arms.
+closes with every pair's baseline; between them treatments come in orders that are balanced over the blocks
+(see `orders.py`), dealt by the seed; levels come in an order of their own per replicate, alike in its arms.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -12,39 +11,68 @@ from typing import TypeVar
 from engines.digest import digest
 from jobs.load import LoadLevel
 from jobs.result import CLOSING, OPENING, TREATMENT
+from orchestrator.orders import balanced_orders
 from orchestrator.plan import Arm, Block, Run
+from orchestrator.sharing import ALL, Group, group_of
 
 _T = TypeVar("_T", bound=Hashable)
 
 
-def schedule(arms: Sequence[Arm], *, blocks: int, seed: int) -> tuple[Block, ...]:
-    """Return the blocks of a sweep over `arms` (at least one)."""
-    devices = max(arm.config.layout.devices for arm in arms)
+def schedule(arms: Sequence[Arm], *, blocks: int, seed: int, share: str = ALL) -> tuple[Block, ...]:
+    """Return the blocks of a sweep over `arms` (at least one): `blocks` replicates of each group that shares one.
+
+    Replicates come one after another, each with a block of every group, so that a sweep which ends early has
+    about as many replicates of each.
+    """
+    groups: dict[Group, list[Arm]] = {}
+    for arm in arms:
+        groups.setdefault(group_of(arm.config, share), []).append(arm)
+    ordered = [groups[key] for key in sorted(groups, key=lambda key: (key[0], -key[1]))]
+    columns = [_runs_of(group, blocks, seed) for group in ordered]
+    devices = [max(arm.config.layout.devices for arm in group) for group in ordered]
     return tuple(
-        Block(index=index, devices=devices, runs=_runs(arms, index, seed)) for index in range(blocks)
+        Block(
+            index=replicate * len(ordered) + column, devices=devices[column], runs=columns[column][replicate]
+        )
+        for replicate in range(blocks)
+        for column in range(len(ordered))
     )
 
 
-def _runs(arms: Sequence[Arm], index: int, seed: int) -> tuple[Run, ...]:
-    levels = _shuffled({level for arm in arms for level in arm.levels}, seed, "levels", index)
-    twin, backwards = divmod(index, 2)
-    by_digest = {arm.digest: arm for arm in arms}
-    baselines = _shuffled((arm.digest for arm in arms if arm.is_baseline), seed, "baselines", twin)
-    treatments = _shuffled((arm.digest for arm in arms if not arm.is_baseline), seed, "treatments", twin)
-    if backwards:
-        baselines.reverse()
-        treatments.reverse()
+def enclosed(baselines: Sequence[Run], treatments: Sequence[Run]) -> tuple[Run, ...]:
+    """Return the runs of a block: the baseline that opened first closes last, evenly around what lies between."""
+    closing = (Run(arm=run.arm, role=CLOSING, levels=run.levels) for run in reversed(baselines))
+    return (*baselines, *treatments, *closing)
 
-    def run(arm: str, role: str) -> Run:
-        wanted = by_digest[arm].levels
-        return Run(arm=arm, role=role, levels=tuple(level for level in levels if level in wanted))
 
-    # the baseline that opened first closes last: the two lie evenly around what they enclose
-    return (
-        *(run(arm, OPENING) for arm in baselines),
-        *(run(arm, TREATMENT) for arm in treatments),
-        *(run(arm, CLOSING) for arm in reversed(baselines)),
-    )
+def _runs_of(arms: Sequence[Arm], blocks: int, seed: int) -> list[tuple[Run, ...]]:
+    """Return the runs of each replicate of one group of arms."""
+    levels_of = {arm.digest: arm.levels for arm in arms}
+    all_levels = {level for arm in arms for level in arm.levels}
+    baselines = _orders((arm.digest for arm in arms if arm.is_baseline), blocks, seed, "baselines")
+    treatments = _orders((arm.digest for arm in arms if not arm.is_baseline), blocks, seed, "treatments")
+    found = []
+    for replicate in range(blocks):
+        levels = _shuffled(all_levels, seed, "levels", replicate)
+
+        def run(arm: str, role: str, levels: Sequence[LoadLevel] = levels) -> Run:
+            wanted = set(levels_of[arm])
+            return Run(arm=arm, role=role, levels=tuple(level for level in levels if level in wanted))
+
+        opening = [run(arm, OPENING) for arm in baselines[replicate]]
+        found.append(enclosed(opening, [run(arm, TREATMENT) for arm in treatments[replicate]]))
+    return found
+
+
+def _orders(arms: Iterable[str], blocks: int, seed: int, purpose: str) -> list[list[str]]:
+    names = sorted(arms)
+    dealt: dict[int, list[str]] = {}
+    found = []
+    for cycle, order in balanced_orders(len(names), blocks):
+        if cycle not in dealt:
+            dealt[cycle] = _shuffled(names, seed, purpose, cycle)
+        found.append([dealt[cycle][place] for place in order])
+    return found
 
 
 def _shuffled(items: Iterable[_T], seed: int, *purpose: str | int) -> list[_T]:

@@ -31,9 +31,29 @@ class Segment:
         return sum(len(run.levels) for run in self.runs)
 
 
-def pending(plan: Plan, results: Sequence[CellResult], *, retry_failed: bool = False) -> list[Segment]:
-    """Return the segments still to run, in the plan's order of blocks."""
-    segments = (_pending_of(plan, block, results, retry_failed=retry_failed) for block in plan.blocks)
+def pending(
+    plan: Plan,
+    results: Iterable[CellResult],
+    *,
+    blocks: Sequence[Block] | None = None,
+    retry_failed: bool = False,
+) -> list[Segment]:
+    """Return the segments still to run, in the order of blocks.
+
+    Args:
+        plan: the sweep.
+        results: all outcomes so far.
+        blocks: the blocks to look at: those of an appended round; None for the plan's own.
+        retry_failed: count a failure as not measured.
+    """
+    by_block: dict[int, list[CellResult]] = {}
+    for result in results:
+        if result.outcome != INFEASIBLE:
+            by_block.setdefault(result.block, []).append(result)
+    segments = (
+        _pending_of(plan, block, by_block.get(block.index, ()), retry_failed=retry_failed)
+        for block in (plan.blocks if blocks is None else blocks)
+    )
     return [segment for segment in segments if segment.runs]
 
 
@@ -41,7 +61,7 @@ def cell_id(plan: Plan, segment: Segment, run: Run, level: LoadLevel) -> str:
     """Return the id of a cell: readable first, then eight digits of the digest of all that defines it."""
     arm = plan.arm(run.arm)
     content = [
-        arm.digest,
+        run.arm,
         level,
         segment.block.index,
         segment.index,
@@ -65,6 +85,7 @@ def block_task(
         engine_cores=engine_cores,
         load_cores=load_cores,
         resource=plan.cluster.resource,
+        round=segment.block.round,
         runs=runs,
         workload=workload,
         workload_digest=plan.workload.digest,
@@ -86,8 +107,7 @@ def infeasible_cells(plan: Plan, results: Iterable[CellResult]) -> list[CellResu
     return [cell for cell in cells if cell.cell not in recorded]
 
 
-def _pending_of(plan: Plan, block: Block, results: Sequence[CellResult], *, retry_failed: bool) -> Segment:
-    mine = [result for result in results if result.block == block.index and result.outcome != INFEASIBLE]
+def _pending_of(plan: Plan, block: Block, mine: Sequence[CellResult], *, retry_failed: bool) -> Segment:
     done = {
         (result.arm, result.load)
         for result in mine

@@ -91,6 +91,8 @@ class Block:
     devices: int
     """Slice: devices of the largest layout in the block."""
     runs: tuple[Run, ...]
+    round: int = 0
+    """Round that added it: 0 is the plan itself (see `rounds.py` for the others)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,11 +172,22 @@ class Plan:
     """What planning changed or found: duplicates merged, conversations repeated as epochs, ..."""
     overrides: tuple[str, ...] = ()
     """The user's own words, for people; no part of the digest."""
+    budget: float | None = None
+    """Device-hours after which no further block starts; no part of the digest, so that it can be raised."""
+    confirm: int = 0
+    """Fresh blocks for the winner; no part of the digest: they are a round of their own."""
     schema: int = SCHEMA
+    _known: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Digest and arms by digest, computed once: both are asked for at every cell."""
 
     @property
     def digest(self) -> str:
         """Identity of the sweep: what is measured, not where, or where it is recorded."""
+        if "digest" not in self._known:
+            self._known["digest"] = self._digest()
+        return str(self._known["digest"])
+
+    def _digest(self) -> str:
         content = {
             "name": self.name,
             "arms": [[arm.digest, arm.levels] for arm in self.arms],
@@ -187,20 +200,26 @@ class Plan:
         return digest(content)
 
     @property
+    def unit(self) -> str:
+        """What a device is called: `GPU`, or `device` where none is a GPU."""
+        return "GPU" if any(arm.config.device == "gpu" for arm in self.arms) else "device"
+
+    @property
     def sweep(self) -> str:
         """Name of the sweep and of its results folder: `<name>-<first 10 digits of the digest>`."""
         return f"{self.name}-{self.digest[:10]}"
 
     def arm(self, arm_digest: str) -> Arm:
         """Return the arm with this digest (`KeyError` if there is none)."""
-        for arm in self.arms:
-            if arm.digest == arm_digest:
-                return arm
-        raise KeyError(arm_digest)
+        if "arms" not in self._known:
+            self._known["arms"] = {arm.digest: arm for arm in self.arms}
+        found: Arm = self._known["arms"][arm_digest]
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON, with the digests beside what they identify."""
         data = asdict(self)
+        del data["_known"]
         for entry, arm in zip(data["arms"], self.arms, strict=True):
             entry["digest"] = arm.digest
         data["digest"] = self.digest
@@ -225,7 +244,7 @@ class Plan:
             Refused(arm=_arm(refused["arm"]), rule=refused["rule"], reason=refused["reason"])
             for refused in data["refused"]
         )
-        fields["blocks"] = tuple(_block(block) for block in data["blocks"])
+        fields["blocks"] = tuple(block_from(block) for block in data["blocks"])
         workload = data["workload"]
         fields["workload"] = WorkloadRef(
             **{
@@ -259,9 +278,10 @@ def _arm(data: Mapping[str, Any]) -> Arm:
     )
 
 
-def _block(data: Mapping[str, Any]) -> Block:
+def block_from(data: Mapping[str, Any]) -> Block:
+    """Rebuild a block from its plain JSON."""
     runs = tuple(Run(arm=run["arm"], role=run["role"], levels=_levels(run["levels"])) for run in data["runs"])
-    return Block(index=data["index"], devices=data["devices"], runs=runs)
+    return Block(index=data["index"], devices=data["devices"], runs=runs, round=data["round"])
 
 
 def check_name(name: str) -> None:

@@ -22,6 +22,7 @@ from orchestrator.levels import ascending, check_one_axis, open_loop_notes
 from orchestrator.models import folder_digest, model_folder, resolve_model
 from orchestrator.plan import Cluster, Plan, Timeouts, check_name
 from orchestrator.secrecy import check_no_secrets
+from orchestrator.sharing import check_share, sharing_notes
 from orchestrator.sweep import Point
 
 SHARED = (
@@ -72,6 +73,8 @@ def make_plan(points: Sequence[Point]) -> Planned:
         raise ConfigError(message)
     cluster = cluster_for(shared["cluster"], devices.pop())
     cache = _cache(shared["cache"])
+    design = shared["design"]
+    _check_design(design)
     arms = build_arms(
         entries,
         factors=swept_keys(kept),
@@ -80,18 +83,17 @@ def make_plan(points: Sequence[Point]) -> Planned:
             *_cache_refusals(config, cache),
         ),
         devices=cluster.slots,
+        share=design["share"],
     )
     check_settings([arm.config for arm in arms.allowed])
     bound = bind_workload(shared["workload"], [arm.config for arm in arms.allowed], seed=shared["seed"])
-    design = shared["design"]
-    _check_design(design)
     levels = ascending({level for arm in arms.allowed for level in arm.levels})
     check_one_axis(levels)
     plan = Plan(
         name=shared["name"],
         arms=arms.allowed,
         refused=arms.refused,
-        blocks=schedule(arms.allowed, blocks=design["blocks"], seed=shared["seed"]),
+        blocks=schedule(arms.allowed, blocks=design["blocks"], seed=shared["seed"], share=design["share"]),
         workload=bound.ref,
         cluster=cluster,
         timeouts=Timeouts(**shared["timeouts"]),
@@ -101,8 +103,15 @@ def make_plan(points: Sequence[Point]) -> Planned:
         warmup_rounds_max=design["warmup_rounds_max"],
         cache=cache,
         tracking=shared["tracking"],
-        notes=(*notes, *arms.notes, *_load_notes(bound, levels)),
+        notes=(
+            *notes,
+            *arms.notes,
+            *sharing_notes(arms.allowed, design["share"]),
+            *_load_notes(bound, levels),
+        ),
         overrides=_words(points),
+        budget=design["budget"],
+        confirm=design["confirm"],
     )
     return Planned(plan=plan, workload=bound.workload)
 
@@ -211,6 +220,16 @@ def _check_design(design: Mapping[str, Any]) -> None:
         message = (
             f"design.blocks is {design['blocks']}; it counts replicates: choose 1 or more (2 for a verdict)"
         )
+        raise ConfigError(message)
+    check_share(design["share"])
+    if design["budget"] is not None and design["budget"] <= 0:
+        message = (
+            f"design.budget is {design['budget']:g}; it counts GPU-hours (device-hours where there is no GPU): "
+            "choose more than 0, or null for no limit"
+        )
+        raise ConfigError(message)
+    if design["confirm"] < 0:
+        message = f"design.confirm is {design['confirm']}; it counts blocks: choose 2 or more, or 0 for none"
         raise ConfigError(message)
     if design["warmup_requests"] < 0 or design["threshold"] < 0:
         message = "design.warmup_requests and design.threshold cannot be negative; 2 and 0.02 are usual"

@@ -131,7 +131,7 @@ class LoadSchema:
 
 @dataclass
 class DesignSchema:
-    """Group `design`: replication and the verdict's threshold."""
+    """Group `design`: replication, who shares hardware, what it may cost, and the verdict's threshold."""
 
     blocks: int = MISSING
     """Replicates: each runs every arm once, in a fresh engine."""
@@ -141,6 +141,13 @@ class DesignSchema:
     """Requests per user in a warm-up round, on text that is not in the workload; 0 for no warm-up."""
     warmup_rounds_max: int = MISSING
     """Most warm-up rounds before each level; fewer where the step time has settled earlier."""
+    share: str = "all"
+    """Arms that share a block and its slice of devices: `all` of a model, smaller layouts as replicas; or those
+    of one `layout` size, on a slice of just that size."""
+    budget: float | None = None
+    """GPU-hours (device-hours where there is no GPU) within which blocks start; null for no limit."""
+    confirm: int = 0
+    """Fresh blocks in which the winner is measured again with its baseline; 0 for none."""
 
 
 @dataclass
