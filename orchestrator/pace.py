@@ -1,6 +1,6 @@
 """How long runs take: mean times of engine starts and cells so far, by arm and load level."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from jobs.result import INVALID, MEASURED, CellResult
@@ -29,7 +29,9 @@ class Pace:
     any cell; any engine's start.
     """
 
-    def __init__(self, results: Iterable[CellResult] = ()) -> None:
+    def __init__(self, results: Iterable[CellResult] = (), *, stateful: Collection[str] = ()) -> None:
+        """Learn from `results`; `stateful` are the digests of arms whose every cell has a fresh engine."""
+        self._stateful = frozenset(stateful)
         self._starts: dict[str, _Mean] = {}
         self._cells: dict[tuple[str, str], _Mean] = {}
         self._arms: dict[str, _Mean] = {}
@@ -66,16 +68,21 @@ class Pace:
         return self._any_cell.value
 
     def run_seconds(self, run: Run) -> float | None:
-        """Return the expected seconds of an engine start and its cells; None until both were timed once."""
-        parts = [
-            self.start_seconds(run.arm),
-            *(self.cell_seconds(run.arm, level.label) for level in run.levels),
-        ]
-        known = [part for part in parts if part is not None]
-        return sum(known) if len(known) == len(parts) else None
+        """Return the expected seconds of a run's engine starts and cells; None until both were timed once."""
+        start = self.start_seconds(run.arm)
+        starts = len(run.levels) if run.arm in self._stateful else 1
+        return _sum(
+            [
+                None if start is None else start * starts,
+                *(self.cell_seconds(run.arm, level.label) for level in run.levels),
+            ]
+        )
 
     def seconds(self, segment: Segment) -> float | None:
         """Return the expected seconds of a whole segment; None until a start and a cell were timed."""
-        parts = [self.run_seconds(run) for run in segment.runs]
-        known = [part for part in parts if part is not None]
-        return sum(known) if len(known) == len(parts) else None
+        return _sum([self.run_seconds(run) for run in segment.runs])
+
+
+def _sum(parts: Sequence[float | None]) -> float | None:
+    known = [part for part in parts if part is not None]
+    return sum(known) if len(known) == len(parts) else None
