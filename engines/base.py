@@ -111,6 +111,9 @@ class Engine(Protocol):
     def resolved(self, server: Server) -> Mapping[str, Any]:
         """Return the engine's own resolved configuration as flat `section.key -> JSON` pairs."""
 
+    def contradictions(self, config: EngineConfig, resolved: Mapping[str, Any]) -> Sequence[str]:
+        """Return where a server's `resolved` configuration is not that of `config`; empty when it is."""
+
     def drafter_keys(self, config: EngineConfig) -> Sequence[str]:
         """Return prefixes of `resolved` keys that may differ in a pair because the drafter does."""
 

@@ -11,6 +11,7 @@
     - StartTimeoutError       still not ready at the deadline
     - WrongServerError        somebody else answers on the port
   x EngineDiedError           it ended while it was being measured
+    - EngineOutOfMemoryError  for want of memory: a finding about capacity at this load, never retried
   x EngineHungError           it lives but has produced no token for a stated time
 
 All carry `cause` (a stable word for tables), the engine's log tail, and pickle across Ray.
@@ -95,6 +96,13 @@ class EngineDiedError(EngineError):
 
     cause = "died"
     retryable = True
+
+
+class EngineOutOfMemoryError(EngineDiedError):
+    """The engine ran out of memory while it was being measured: a finding about capacity at this load."""
+
+    cause = "out_of_memory"
+    retryable = False
 
 
 class EngineHungError(EngineError):

@@ -1,24 +1,26 @@
 """Starting an engine until it is proven ready, and what a caller then holds."""
 
 import time
-from dataclasses import dataclass
-from typing import Self
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import httpx
-import psutil
 
 from engines.base import Engine, Server, Site
 from engines.errors import (
     BadFlagError,
     EngineDiedError,
+    EngineHungError,
     EngineMemoryError,
+    EngineOutOfMemoryError,
     EngineStartError,
     MissingModelError,
     PortInUseError,
     StartTimeoutError,
     WrongServerError,
 )
-from engines.ports import is_free
+from engines.ports import is_free, listeners
 from engines.process import EngineProcess, StopReport
 from engines.spec import EngineConfig
 from engines.vllm_http import control_client
@@ -27,6 +29,8 @@ LOG_NAME = "engine.log"
 POLL_SECONDS = 0.1
 STOP_GRACE = 10.0
 """Seconds an engine that did not become ready gets to end by itself."""
+DYING_SECONDS = 15.0
+"""Seconds an engine that broke answers off gets to end, or to be healthy again."""
 PROBE_TOKENS = 4
 START_ERRORS: dict[str, type[EngineStartError]] = {
     error.cause: error
@@ -44,9 +48,11 @@ class RunningEngine:
     process: EngineProcess
     start_seconds: float
     """From the start of the process to its first completion."""
+    resolved: Mapping[str, Any] = field(default_factory=dict)
+    """The engine's own resolved configuration: flat keys."""
 
     def check(self) -> None:
-        """Raise EngineDiedError, with the log's tail, if the engine has ended."""
+        """Raise EngineDiedError (EngineOutOfMemoryError), with the log's tail, if the engine has ended."""
         code = self.process.returncode()
         if code is None:
             return
@@ -54,7 +60,26 @@ class RunningEngine:
         cause = self.engine.classify(tail, code)
         ending = f"{_ending(code)}, {cause}"
         message = f"engine {self.server.config.label} ended while in use ({ending}){_last(tail)}"
-        raise EngineDiedError(message, tail)
+        died = EngineOutOfMemoryError if cause == EngineOutOfMemoryError.cause else EngineDiedError
+        raise died(message, tail)
+
+    def check_service(self) -> None:
+        """Raise EngineDiedError or EngineHungError unless the engine lives and is healthy.
+
+        An engine that is dying breaks its answers off before its process is gone: it gets a while to go.
+        """
+        deadline = time.monotonic() + DYING_SECONDS
+        with control_client() as client:
+            while not _healthy(client, self.server.url):
+                self.check()
+                if time.monotonic() > deadline:
+                    message = (
+                        f"engine {self.server.config.label} lives, but is not healthy "
+                        f"after {DYING_SECONDS:g} s of asking"
+                    )
+                    raise EngineHungError(message, self.process.log_tail())
+                time.sleep(POLL_SECONDS)
+        self.check()
 
     def stop(self, grace: float) -> StopReport:
         """End the engine: SIGTERM, `grace` seconds, SIGKILL."""
@@ -70,8 +95,9 @@ class RunningEngine:
 def start_engine(engine: Engine, config: EngineConfig, site: Site, *, ready_seconds: float) -> RunningEngine:
     """Start `config` at `site` and wait until it is ready, `ready_seconds` at most.
 
-    Ready means: `/health` answers 200, the process that listens on the port is one we started, `/v1/models`
-    lists the model, and one real completion came back. Its output goes to `engine.log` in the site's folder.
+    Ready means: `/health` answers 200, only processes that we started listen on the port, `/v1/models` lists
+    the model, one real completion came back, and the engine's own resolved configuration is the ordered one.
+    Its output goes to `engine.log` in the site's folder.
 
     Raises:
         EngineConfigError: a setting this engine does not know.
@@ -87,26 +113,41 @@ def start_engine(engine: Engine, config: EngineConfig, site: Site, *, ready_seco
     process = EngineProcess.start(command, site.directory / LOG_NAME, cpus=site.start_cpus or site.cpus)
     server = Server(url=f"http://{site.host}:{site.port}", config=config, pid=process.pid)
     try:
-        _Start(engine, server, process, site.port, ready_seconds).wait()
+        _Start(engine, server, process, site, ready_seconds).wait()
+        seconds = time.monotonic() - began
+        resolved = _confirmed(engine, server, process)
         process.bind(site.cpus)
     except BaseException:
         process.stop(STOP_GRACE)
         raise
     return RunningEngine(
-        engine=engine, server=server, process=process, start_seconds=time.monotonic() - began
+        engine=engine, server=server, process=process, start_seconds=seconds, resolved=resolved
     )
+
+
+def _confirmed(engine: Engine, server: Server, process: EngineProcess) -> Mapping[str, Any]:
+    """Return the server's resolved configuration, once it is that of the engine we started."""
+    resolved = engine.resolved(server)
+    found = engine.contradictions(server.config, resolved)
+    if found:
+        message = (
+            f"the server at {server.url} is not engine {server.config.label} as it was ordered: "
+            f"{'; '.join(found)}"
+        )
+        raise WrongServerError(message, process.log_tail())
+    return resolved
 
 
 class _Start:
     """One wait for readiness."""
 
     def __init__(
-        self, engine: Engine, server: Server, process: EngineProcess, port: int, seconds: float
+        self, engine: Engine, server: Server, process: EngineProcess, site: Site, seconds: float
     ) -> None:
         self._engine = engine
         self._server = server
         self._process = process
-        self._port = port
+        self._site = site
         self._seconds = seconds
         self._deadline = time.monotonic() + seconds
         self._missing = "the first answer of /health"
@@ -139,13 +180,22 @@ class _Start:
             return False
 
     def _check_listener(self) -> None:
-        tree = self._process.tree()
-        if any(_listens(process, self._port) for process in tree):
+        """Check that processes of ours, and nobody beside them, listen on the port.
+
+        Servers that ask for SO_REUSEPORT, as vLLM does, can share a port: each gets some of the connections.
+        """
+        port = self._site.port
+        listening = listeners(self._site.host, port)
+        ours = {process.pid for process in self._process.tree()}
+        others = [pid for pid in listening if pid not in ours]
+        if listening and not others:
             return
         self._raise_if_ended()
+        who = ", ".join("of another user" if pid is None else str(pid) for pid in others) or "unknown"
+        beside = "none of its processes listens" if len(others) == len(listening) else "others listen too"
         message = (
-            f"something that is not engine {self._label} answers on port {self._port}: "
-            "none of its processes listens there; end the other server or lease another port"
+            f"something that is not engine {self._label} answers on port {port}: {beside} there (process "
+            f"{who}); end the other server or lease another port"
         )
         raise WrongServerError(message, self._process.log_tail())
 
@@ -157,7 +207,7 @@ class _Start:
             names = []
         wanted = self._server.config.model.name
         if wanted not in names:
-            message = f"the server on port {self._port} serves {names}, not {wanted!r}"
+            message = f"the server on port {self._site.port} serves {names}, not {wanted!r}"
             raise WrongServerError(message, self._process.log_tail())
 
     def _completes(self, client: httpx.Client) -> bool:
@@ -185,15 +235,11 @@ class _Start:
         raise START_ERRORS.get(cause, EngineStartError)(message, tail)
 
 
-def _listens(process: psutil.Process, port: int) -> bool:
+def _healthy(client: httpx.Client, url: str) -> bool:
     try:
-        connections = process.net_connections(kind="tcp")
-    except psutil.Error:
+        return client.get(f"{url}/health").status_code == httpx.codes.OK
+    except httpx.HTTPError:
         return False
-    return any(
-        found.status == psutil.CONN_LISTEN and found.laddr and found.laddr.port == port
-        for found in connections
-    )
 
 
 def _ending(code: int) -> str:

@@ -1,9 +1,11 @@
-"""Leases of loopback TCP ports, so that two engines on one machine never get the same one."""
+"""TCP ports: leases, so that two engines on one machine never get the same one, and who listens on one."""
 
 import random
 import socket
 from pathlib import Path
 from typing import Self
+
+import psutil
 
 from engines.errors import PortInUseError
 
@@ -13,6 +15,9 @@ EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
 LOCK = "\0specload-port-{}"
 """Name of a port's lock: an abstract Unix socket. It exists in the same network namespace as the port itself,
 needs no folder that all users and containers share, and the kernel frees it however its holder ends."""
+
+ANYWHERE = ("0.0.0.0", "::")  # noqa: S104  compared with, never bound
+"""Addresses that stand for all of a machine's."""
 
 
 class PortLease:
@@ -64,6 +69,19 @@ def is_free(port: int, host: str = "127.0.0.1") -> bool:
         except OSError:
             return False
         return True
+
+
+def listeners(host: str, port: int) -> list[int | None]:
+    """Return the process of each socket that takes connections to `host:port`; None for another user's."""
+    addresses = (host, *ANYWHERE)
+    return [
+        found.pid
+        for found in psutil.net_connections(kind="tcp")
+        if found.status == psutil.CONN_LISTEN
+        and found.laddr
+        and found.laddr.port == port
+        and (found.laddr.ip in addresses or host in ANYWHERE)
+    ]
 
 
 def _candidates() -> list[int]:

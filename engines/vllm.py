@@ -13,7 +13,7 @@ from engines.spec import EngineConfig
 from engines.vllm_command import vllm_command
 from engines.vllm_http import post_reset, read_capacity, read_counters, read_server_info
 from engines.vllm_log import cause_of
-from engines.vllm_resolved import DRAFTER_KEYS, comparable
+from engines.vllm_resolved import DRAFTER_KEYS, comparable, contradictions
 from engines.vllm_rules import VLLM_RULES
 from engines.vllm_version import vllm_version
 
@@ -53,6 +53,10 @@ class VllmEngine:
     def resolved(self, server: Server) -> Mapping[str, Any]:
         """Return vLLM's resolved configuration and environment without ports, ids and times."""
         return comparable(read_server_info(server.url))
+
+    def contradictions(self, config: EngineConfig, resolved: Mapping[str, Any]) -> Sequence[str]:
+        """Return where a server's `resolved` configuration is not that of `config`; empty when it is."""
+        return contradictions(config, resolved)
 
     def drafter_keys(self, config: EngineConfig) -> Sequence[str]:  # noqa: ARG002 - the same for every drafter
         """Return prefixes of `resolved` keys that may differ in a pair because the drafter does."""

@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from engines.spec import EngineConfig
+
 CONFIG = "vllm_config."
 ENV = "vllm_env."
 
@@ -73,3 +75,25 @@ def comparable(info: Mapping[str, Any]) -> dict[str, Any]:
         if not name.removeprefix(DRAFT).startswith(VOLATILE) and not name.startswith(COPIES):
             plain[name] = _ADDRESS.sub("", value) if isinstance(value, str) else value
     return plain
+
+
+def contradictions(config: EngineConfig, resolved: Mapping[str, Any]) -> list[str]:
+    """Return where a `comparable` configuration is not that of `config`, one phrase each.
+
+    Only settings that vLLM never rewrites: names of methods, models and types have other spellings in it.
+    """
+    layout = config.layout
+    ordered = {
+        "model_config.served_model_name": config.model.name,
+        "model_config.max_model_len": config.model.max_context,
+        "model_config.seed": config.seed,
+        "parallel_config.tensor_parallel_size": layout.tp,
+        "parallel_config.data_parallel_size": layout.dp,
+        "parallel_config.pipeline_parallel_size": layout.pp,
+        "speculative_config.num_speculative_tokens": config.drafter.k or None,
+    }
+    return [
+        f"its {key} is {resolved.get(key)!r}, not {wanted!r}"
+        for key, wanted in ordered.items()
+        if resolved.get(key) != wanted
+    ]

@@ -5,6 +5,9 @@
     x ChatRefusedError          the target's chat template refuses a conversation
     x MissingRepliesError       turns have no reply to pin lengths to; they have to be recorded first
   x ReplayError                 the load process ended without a usable result
+    x LoadProcessKilledError    a signal ended it, for instance the kernel's when memory ran out
+  x SilentReplicaError          a replica that has requests has sent nothing for the stated time
+  x GpusHeldError               what a stopped engine held has not come back
   x RecordError                 an engine did not complete a conversation that was to be recorded
 """
 
@@ -43,6 +46,24 @@ class ReplayError(JobError):
     """The load process failed; the message has its last lines."""
 
     cause = "replay"
+
+
+class LoadProcessKilledError(ReplayError):
+    """A signal ended a load process: the engine is not to blame, and trying again can help."""
+
+    cause = "load_process"
+
+
+class SilentReplicaError(JobError):
+    """A replica owes tokens and has sent nothing for the stated time; the caller knows the engine."""
+
+    cause = "hung"
+
+
+class GpusHeldError(JobError):
+    """A stopped engine's memory or processes are still there: its devices are unusable."""
+
+    cause = "gpus_held"
 
 
 class RecordError(JobError):

@@ -13,7 +13,7 @@ from typing import Any
 
 from engines.base import Engine, Server, Site
 from engines.counters import Counters
-from engines.errors import PortInUseError
+from engines.errors import EngineDiedError, EngineError, EngineHungError, PortInUseError
 from engines.launch import LOG_NAME, RunningEngine, start_engine
 from engines.ports import lease_port
 from engines.spec import EngineConfig
@@ -43,7 +43,8 @@ class Fleet:
         self.device_names = tuple(device_names)
         self._cores = cores
         self._running: list[RunningEngine] = []
-        self._resolved: Mapping[str, Any] | None = None
+        self.survivors = 0
+        """Processes of stopped replicas that even SIGKILL did not end."""
         self._exit = ExitStack()
         self._directory = Path(tempfile.mkdtemp(prefix="specload-engine-"))
 
@@ -67,9 +68,8 @@ class Fleet:
     def stop(self, *, grace: float) -> None:
         """Stop every replica; after it nothing of them lives, and `start` may be called again."""
         for running in self._running:
-            running.stop(grace)
+            self.survivors += running.stop(grace).survivors
         self._running.clear()
-        self._resolved = None
         self._exit.close()
 
     def remove_files(self) -> None:
@@ -80,6 +80,26 @@ class Fleet:
         """Raise `EngineDiedError` if a replica has ended."""
         for running in self._running:
             running.check()
+
+    def check_service(self) -> None:
+        """Raise unless every replica still serves: what its clients ran into may be its end, seen early.
+
+        Raises:
+            EngineDiedError: a replica ends, within the seconds that takes to be seen.
+            EngineHungError: a replica lives and is not healthy.
+        """
+        for running in self._running:
+            running.check_service()
+
+    def explained(self, error: EngineError) -> EngineError:
+        """Return the end of a replica where `error` came from that, else `error` itself."""
+        if isinstance(error, EngineDiedError | EngineHungError):
+            return error
+        try:
+            self.check_service()
+        except EngineError as reason:
+            return reason
+        return error
 
     @property
     def servers(self) -> tuple[Server, ...]:
@@ -107,9 +127,7 @@ class Fleet:
 
     def resolved(self) -> Mapping[str, Any]:
         """Return the resolved configuration of the first replica: all are started alike."""
-        if self._resolved is None:
-            self._resolved = self.engine.resolved(self.servers[0])
-        return self._resolved
+        return self._running[0].resolved
 
     def files(self) -> dict[str, bytes]:
         """Return what the engines leave behind: command lines and logs."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pynvml
 
-from engines.errors import EngineMemoryError
+from jobs.errors import GpusHeldError
 from jobs.gpu_sensors import MIB, SENSORS
 
 MEMORY_POLL_SECONDS = 0.25
@@ -47,7 +47,7 @@ class GpuMemory:
         """Wait until the GPUs are as empty as the block found them.
 
         Raises:
-            EngineMemoryError: what an earlier engine held has not come back.
+            GpusHeldError: what an earlier engine held has not come back.
         """
         if self.level_mib is None:
             return
@@ -60,9 +60,10 @@ class GpuMemory:
         if used is not None and used > limit:
             message = (
                 f"GPUs {self._names} still hold {used:.0f} MiB {MEMORY_SECONDS:.0f} s after the last engine "
-                f"stopped; the block found them at {self.level_mib:.0f} MiB. Nothing can be measured on them"
+                f"stopped; the block found them at {self.level_mib:.0f} MiB. Nothing can be measured on "
+                "them: `nvidia-smi` names the processes that hold memory there"
             )
-            raise EngineMemoryError(message)
+            raise GpusHeldError(message)
 
     def _read(self) -> float | None:
         if not self._names:

@@ -29,6 +29,7 @@ def start_attempts(
 
     Raises:
         EngineError: the last attempt failed; raised after it was yielded.
+        GpusHeldError: the devices are not free for an attempt.
     """
     for number in range(1, ATTEMPTS + 1):
         begun = time.monotonic()

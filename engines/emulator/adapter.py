@@ -85,6 +85,13 @@ class EmulatorEngine:
         """Return the engine's resolved configuration as flat keys."""
         return vllm_http.read_server_info(server.url)
 
+    def contradictions(self, config: EngineConfig, resolved: Mapping[str, Any]) -> Sequence[str]:
+        """Return where a server's `resolved` configuration is not that of `config`; empty when it is."""
+        found = resolved.get("config_digest")
+        if found == config.digest:
+            return ()
+        return (f"its configuration has digest {found}, not {config.digest}",)
+
     def drafter_keys(self, config: EngineConfig) -> Sequence[str]:  # noqa: ARG002 - the same for every configuration
         """Return prefixes of `resolved` keys that may differ in a pair because the drafter does."""
         return DRAFTER_KEYS

@@ -8,9 +8,14 @@ from engines.emulator.assembly import Assembly
 from engines.emulator.drafters import alpha_of
 from engines.emulator.hardware import GPUS
 
-DRAFTER_KEYS = ("speculative_config", "cache_config.num_gpu_blocks", "cache_config.kv_cache_size_tokens")
-"""Prefixes of flat keys that may differ in a pair: the drafter itself, and the KV cache that it makes
-smaller."""
+DRAFTER_KEYS = (
+    "speculative_config",
+    "config_digest",
+    "cache_config.num_gpu_blocks",
+    "cache_config.kv_cache_size_tokens",
+)
+"""Prefixes of flat keys that may differ in a pair: the drafter itself, the digest that it is part of, and the
+KV cache that it makes smaller."""
 
 
 def server_info(assembly: Assembly) -> dict[str, Any]:
@@ -29,6 +34,7 @@ def server_info(assembly: Assembly) -> dict[str, Any]:
     return {
         "emulated": True,
         "version": EMULATOR_VERSION,
+        "config_digest": config.digest,
         "seed": config.seed,
         "model_config": {
             "model": config.model.name,

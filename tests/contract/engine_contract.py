@@ -198,6 +198,15 @@ class EngineContract:
         assert capacity.tokens >= 2048
         assert capacity.block_size is not None
 
+    def test_another_configuration_than_the_ordered_one_is_noticed(
+        self, engine: Engine, dumps: tuple[Mapping[str, Any], ...], speculative: EngineConfig
+    ) -> None:
+        other = replace(speculative, seed=speculative.seed + 1)
+        assert list(engine.contradictions(speculative, dumps[0])) == []
+        assert list(engine.contradictions(speculative.baseline(), dumps[2])) == []
+        for config, dump in ((speculative, dumps[2]), (speculative.baseline(), dumps[0]), (other, dumps[0])):
+            assert engine.contradictions(config, dump)
+
     def test_two_starts_resolve_alike(self, dumps: tuple[Mapping[str, Any], ...]) -> None:
         first, second, _ = dumps
         assert len(first) > 5

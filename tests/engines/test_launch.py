@@ -28,7 +28,7 @@ from engines.errors import (
     WrongServerError,
 )
 from engines.launch import RunningEngine, start_engine
-from engines.ports import lease_port
+from engines.ports import lease_port, listeners
 from engines.spec import EngineConfig, Model
 
 SERVER = r"""
@@ -60,7 +60,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(text)
     def do_GET(self):
         asked["health"] += self.path == "/health"
-        if manner == "late" and asked["health"] < 4:
+        if manner in ("late", "shares") and asked["health"] < 4:
             return self.answer(503, {})
         if manner == "no-list" and self.path == "/v1/models":
             return self.answer(200, ["?"])
@@ -79,6 +79,8 @@ class Handler(BaseHTTPRequestHandler):
         self.answer(200, {"choices": [{"text": "yes"}]})
     def log_message(self, *args):
         pass
+if manner == "shares":
+    HTTPServer.allow_reuse_port = True
 HTTPServer(("127.0.0.1", port), Handler).serve_forever()
 """
 
@@ -101,6 +103,9 @@ class Scripted:
 
     def resolved(self, server: Server) -> Mapping[str, Any]:
         return {}
+
+    def contradictions(self, config: EngineConfig, resolved: Mapping[str, Any]) -> Sequence[str]:
+        return ("it runs on steam",) if config.flags["manner"] == "other-configuration" else ()
 
     def drafter_keys(self, config: EngineConfig) -> Sequence[str]:
         return ()
@@ -165,6 +170,12 @@ def test_ready_means_a_completion_from_our_own_process(site: Site, manner: str) 
         ("dies-at-first", EngineStartError, "start", "exit code 1, died.*the first request"),
         ("refuses", EngineStartError, "start", "refused its first completion.*no such thing"),
         ("other-model", WrongServerError, "wrong_server", r"serves \['other'\], not 'm'"),
+        (
+            "other-configuration",
+            WrongServerError,
+            "wrong_server",
+            "not engine tp1/none as it was ordered: .*steam",
+        ),
         ("no-list", WrongServerError, "wrong_server", r"serves \[\], not 'm'"),
     ],
 )
@@ -182,8 +193,8 @@ def test_every_failure_is_named_with_the_log_and_leaves_nothing(
 
 
 def test_an_engine_that_says_nothing_ends_at_the_deadline(site: Site) -> None:
-    with pytest.raises(StartTimeoutError, match=r"waited 1 s for the first answer of /health.*engine starts"):
-        start(site, "silent", seconds=1.0)
+    with pytest.raises(StartTimeoutError, match=r"waited 2 s for the first answer of /health.*engine starts"):
+        start(site, "silent", seconds=2.0)
     assert processes_of(site) == []
 
 
@@ -224,6 +235,25 @@ def test_somebody_elses_server_on_the_port_is_not_ours(site: Site) -> None:
         while not intruder:
             time.sleep(0.01)
         intruder[0].shutdown()
+        thread.join()
+    assert processes_of(site) == []
+
+
+def test_a_server_that_shares_the_port_with_ours_is_found(site: Site) -> None:
+    """vLLM's servers ask for SO_REUSEPORT: two of them share a port and get half of the requests each."""
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        other.bind(("127.0.0.1", site.port))  # not listening yet: the port looks free
+
+        def intrude() -> None:
+            while len(listeners("127.0.0.1", site.port)) < 1:
+                time.sleep(0.02)
+            other.listen()
+
+        thread = threading.Thread(target=intrude)
+        thread.start()
+        with pytest.raises(WrongServerError, match=f"others listen too.*process {os.getpid()}"):
+            start(site, "shares", seconds=30.0)
         thread.join()
     assert processes_of(site) == []
 

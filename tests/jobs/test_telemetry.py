@@ -10,9 +10,10 @@ import pytest
 
 from engines.base import Engine, Server
 from engines.counters import Counters
-from engines.errors import EngineError, EngineMemoryError
+from engines.errors import EngineError
 from engines.spec import EngineConfig, Model
 from jobs import gpus
+from jobs.errors import GpusHeldError
 from jobs.gpus import GpuMeter
 from jobs.telemetry import Sampler
 
@@ -283,7 +284,7 @@ def test_an_engine_is_refused_gpus_that_still_hold_an_earlier_ones_memory(
     memory = gpus.GpuMemory(["0"])
     memory.check()
     used["mib"] = 9000
-    with pytest.raises(EngineMemoryError, match="still hold 9000 MiB"):
+    with pytest.raises(GpusHeldError, match="still hold 9000 MiB"):
         memory.check()
     used["mib"] = 300
     memory.check()
