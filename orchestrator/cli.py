@@ -14,6 +14,7 @@ from importlib.metadata import version
 from engines.errors import EngineError
 from jobs.errors import JobError
 from orchestrator.errors import SpecloadError
+from orchestrator.interrupts import Interrupted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +77,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(name: str, arguments: Sequence[str], *, debug: bool) -> int:
     try:
         return int(importlib.import_module(f"orchestrator.commands.{name}").run(arguments))
+    except Interrupted as stop:
+        print(f"specload: {stop}", file=sys.stderr)
+        return stop.exit_code
     except KeyboardInterrupt:
-        print("specload: interrupted; the same command goes on where it stopped", file=sys.stderr)
+        print("specload: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # the reader of our output left (`specload plan | head`): not an error, and nobody is left to tell

@@ -1,45 +1,42 @@
 """The driver of a sweep: runs what is left of a plan and is the only one who writes its results."""
 
-import json
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.report import write_report
-from analysis.summary import Summary, cell_ratios, summarise
+from jobs.block import BlockRunner
 from jobs.cell import failed_result
-from jobs.result import MEASURED, CellResult
-from jobs.task import BlockTask, CellReport, EngineReport, EngineStopped
-from jobs.workload.bind import write
+from jobs.errors import WorkloadError
+from jobs.result import FAILED
+from jobs.task import CellReport, EngineReport, EngineStopped
+from jobs.workload.bind import digest_of, read, write
 from jobs.workload.tokens import TokenWorkload
-from orchestrator.errors import SweepFailedError
-from orchestrator.interrupts import Interrupts
+from orchestrator.errors import LockLostError, PlacementError
+from orchestrator.interrupts import Interrupted, Interrupts
 from orchestrator.ledger import WORKLOAD, Ledger
+from orchestrator.outcome import SweepOutcome, sum_up
 from orchestrator.pending import Segment, infeasible_cells, pending
 from orchestrator.plan import Plan
-from orchestrator.pool import BlockEnded, BlockPool
+from orchestrator.pool import BlockPool
 from orchestrator.progress import Progress
 from orchestrator.provenance import write_provenance
+from orchestrator.retries import BLOCK_RETRIES, worth_another_try
+from orchestrator.scribe import Scribe
+from orchestrator.standing import BlockEnded, PoolNote
 from orchestrator.tracking import Recorder
-
-LOST_BLOCKS = 1
-"""How often what a lost block left undone is tried again, in a new segment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SweepOutcome:
-    """What a run of a sweep came to."""
+class Surroundings:
+    """What a sweep runs with, beside what it measures."""
 
-    directory: Path
-    """Results folder of the sweep."""
-    results: tuple[CellResult, ...]
-    """Every cell of the sweep, this run's and earlier ones'."""
-    summary: Summary
-    report: Path
-    new_cells: int
-    """Cells measured by this run."""
-    engine_starts: int
-    """Engines started by this run."""
+    recorder: Recorder
+    """The MLflow view."""
+    say: Callable[[str], None]
+    """Shows a line to a person."""
+    runner: type = BlockRunner
+    """Class whose `run(task)` yields a block's reports on its node."""
 
 
 def run_sweep(
@@ -50,126 +47,174 @@ def run_sweep(
     recorder: Recorder,
     say: Callable[[str], None],
     retry_failed: bool = False,
+    take_over: bool = False,
+    runner: type = BlockRunner,
 ) -> SweepOutcome:
     """Run what is left of `plan` under `results`, and bring MLflow and the report up to date.
 
+    Args:
+        plan: what to measure.
+        workload: its frozen tokens.
+        results: folder that keeps the sweeps.
+        recorder: the MLflow view.
+        say: shows a line to a person.
+        retry_failed: measure failed cells again, whatever their cause.
+        take_over: take the sweep over from a driver on another machine that is dead.
+        runner: class whose `run(task)` yields a block's reports on its node.
+
     Raises:
-        PlacementError: the cluster can never hold a block.
-        LedgerError: the results folder is foreign, locked or damaged.
+        PlacementError: the cluster can never hold a block, or what is left of one.
+        LedgerError: the results folder is foreign, locked, taken over, or cannot be written.
         SweepFailedError: nothing was measured at all; the outcomes are recorded.
+        Interrupted: a signal stopped it; the message says what is left.
     """
-    with Ledger(results, plan) as ledger:
-        if not (ledger.directory / WORKLOAD).exists():
-            write(workload, ledger.directory / WORKLOAD)
-        write_provenance(ledger.directory)
-        return _Sweep(plan, workload, ledger, recorder, say).run(retry_failed=retry_failed)
+    around = Surroundings(recorder=recorder, say=say, runner=runner)
+    with Interrupts() as interrupts, Ledger(results, plan, take_over=take_over) as ledger:
+        return _Sweep(ledger, workload, around, interrupts).run(retry_failed=retry_failed)
 
 
 class _Sweep:
     """One run of a sweep: its ledger, its recorder, and its counts."""
 
     def __init__(
-        self,
-        plan: Plan,
-        workload: TokenWorkload,
-        ledger: Ledger,
-        recorder: Recorder,
-        say: Callable[[str], None],
+        self, ledger: Ledger, workload: TokenWorkload, around: Surroundings, interrupts: Interrupts
     ) -> None:
-        self.plan = plan
-        self.workload = workload
+        self.plan: Plan = ledger.plan
         self.ledger = ledger
-        self.recorder = recorder
-        self.say = say
-        self.interrupts = Interrupts()
+        self.workload = workload
+        self.around = around
+        self.recorder = around.recorder
+        self.interrupts = interrupts
+        self.scribe = Scribe(ledger, around.recorder, interrupts, around.say)
+        self.cuts: Counter[tuple[int, str]] = Counter()
+        """How often each block ended before its time, by cause."""
         self.new_cells = 0
         self.engine_starts = 0
 
     def run(self, *, retry_failed: bool) -> SweepOutcome:
-        with self.interrupts:
+        self.scribe.write(self._prepare, "the sweep's folder")
+        for moved in self.ledger.aside:
+            self.around.say(str(moved))
+        with self.interrupts.held():
+            self.recorder.open(self.plan, self.ledger.directory)
+        try:
+            return self._run(retry_failed=retry_failed)
+        except LockLostError:
+            raise  # MLflow has another writer now, too
+        except Interrupted as stop:
+            with self.interrupts.held():
+                self.recorder.close(None, status="KILLED")
+            raise Interrupted(stop.number, self._left_by(stop)) from None
+        except BaseException:
+            with self.interrupts.held():
+                self.recorder.close(None, status="FAILED")
+            raise
+
+    def _prepare(self) -> None:
+        """Write what describes the sweep, where it is missing or damaged."""
+        path = self.ledger.directory / WORKLOAD
+        if path.exists():
             try:
-                with self.interrupts.held():
-                    self.recorder.open(self.plan, self.ledger.directory)
-                return self._run(retry_failed=retry_failed)
-            except KeyboardInterrupt:
-                with self.interrupts.held():
-                    self.recorder.close(None, status="KILLED")
-                raise
+                found = digest_of(read(path))
+            except WorkloadError:
+                found = ""
+            if found != self.plan.workload.digest:
+                self.ledger.set_aside(path, "it is truncated, or another workload than the plan's")
+        if not path.exists():
+            staging = path.with_name(f".{WORKLOAD}.part")
+            write(self.workload, staging)
+            staging.replace(path)
+        write_provenance(self.ledger.directory)
 
     def _run(self, *, retry_failed: bool) -> SweepOutcome:
         known = self.ledger.results()
         for result in infeasible_cells(self.plan, known):
-            self._record(CellReport(result=result))
-        segments = pending(self.plan, known, retry_failed=retry_failed)
-        if segments:
-            self._measure(segments)
-        else:
-            self.say(f"{self.plan.sweep}: every cell has its outcome; nothing to run")
-        with self.interrupts.held():
-            return self._finish()
+            self.scribe.cell(CellReport(result=result))
+        again = worth_another_try(known, self.ledger.earlier())
+        if retry_failed:
+            again |= {result.cell for result in known if result.outcome == FAILED}
+        segments = self._pending(again)
+        try:
+            if segments:
+                self._measure(segments)
+            else:
+                self.around.say(f"{self.plan.sweep}: every cell has its outcome; nothing to run")
+        except PlacementError:
+            if self.new_cells:  # nodes left, and what is left fits none: report what was measured
+                self._finish()
+            raise
+        return self._finish()
+
+    def _pending(self, again: Iterable[str]) -> list[Segment]:
+        """Return the segments still to run, when the outcomes of the cells in `again` do not count."""
+        omitted = frozenset(again)
+        results = self.ledger.results()
+        return pending(self.plan, [result for result in results if result.cell not in omitted])
 
     def _measure(self, segments: Sequence[Segment]) -> None:
-        progress = Progress(self.say, cells=sum(segment.cells for segment in segments))
-        with BlockPool(self.plan, self.workload) as pool:
-            for attempt in range(1 + LOST_BLOCKS):
-                lost: list[BlockTask] = []
-                for report in pool.reports(segments):
-                    progress.report(report)
-                    if isinstance(report, EngineReport | EngineStopped):
-                        self.engine_starts += isinstance(report, EngineReport)
-                        with self.interrupts.held():
-                            self.ledger.record_engine(report.run, report.files)
-                    elif isinstance(report, CellReport):
-                        self._record(report)
-                        self.new_cells += 1
-                    elif isinstance(report, BlockEnded) and report.error is not None:
-                        lost.append(report.task)
-                if not lost:
-                    return
-                segments = pending(self.plan, self.ledger.results())
-                if not segments:
-                    return
-                if attempt == LOST_BLOCKS:
-                    for task in lost:
-                        self._give_up(task)
+        """Run `segments`, and in new ones what is worth another try."""
+        with BlockPool(self.plan, self.workload, runner=self.around.runner) as pool:
+            while segments:
+                cut = self._play(pool, segments)
+                results = self.ledger.results()
+                again = worth_another_try(results, self.ledger.earlier())
+                blocks = cut | {result.block for result in results if result.cell in again}
+                segments = [each for each in self._pending(again) if each.block.index in blocks]
 
-    def _give_up(self, task: BlockTask) -> None:
-        """Record every cell that a lost block did not come to: a failure is a result, never a hole."""
+    def _play(self, pool: BlockPool, segments: Sequence[Segment]) -> set[int]:
+        """Run `segments`, and return the blocks of which something is left that can be tried again."""
+        progress = Progress(self.around.say, cells=sum(segment.cells for segment in segments))
+        cut: set[int] = set()
+        for report in pool.reports(segments):
+            if isinstance(report, PoolNote):
+                self.around.say(report.message)
+                continue
+            progress.report(report)
+            if isinstance(report, EngineReport | EngineStopped):
+                self.engine_starts += isinstance(report, EngineReport)
+                self.scribe.engine(report)
+            elif isinstance(report, CellReport):
+                self.scribe.cell(report)
+                self.new_cells += 1
+            elif isinstance(report, BlockEnded) and report.cause is not None:
+                times = self._cut(report, report.cause)
+                if times <= BLOCK_RETRIES[report.cause]:
+                    cut.add(report.task.block)
+                else:
+                    self._give_up(report, report.cause, times)
+        return cut
+
+    def _cut(self, ended: BlockEnded, cause: str) -> int:
+        """Count a block that ended before its time; return how often it has for this cause."""
+        key = (ended.task.block, cause)
+        self.cuts[key] += 1
+        return self.cuts[key]
+
+    def _give_up(self, ended: BlockEnded, cause: str, times: int) -> None:
+        """Record every cell that a block did not come to: a failure is a result, never a hole."""
         recorded = {result.cell for result in self.ledger.results()}
-        for run in task.runs:
+        reason = f"this block ended before its time {times} times; the last time: {ended.error}"
+        for run in ended.task.runs:
             for cell in run.cells:
                 if cell.cell not in recorded:
-                    reason = "the process that ran this block was lost twice (node, memory or a kill)"
-                    result = failed_result(task, run, cell, cause="block_lost", reason=reason)
-                    self._record(CellReport(result=result))
+                    result = failed_result(ended.task, run, cell, cause=cause, reason=reason)
+                    self.scribe.cell(CellReport(result=result))
 
-    def _record(self, report: CellReport) -> None:
-        with self.interrupts.held():
-            directory = self.ledger.record(report.result, report.files)
-            self.recorder.record(report.result, directory)
+    def _left_by(self, stop: Interrupted) -> str:
+        """Say what a signal left, for people."""
+        done = self.ledger.results()
+        left = sum(segment.cells for segment in pending(self.plan, done))
+        return (
+            f"{self.plan.sweep} was stopped by {stop.signal}. {len(done)} cells are recorded and stay; "
+            f"{left} are left, those that were being measured among them: they were cancelled and count as "
+            "not measured. Engines are stopped and devices free. The same command goes on where it stopped"
+        )
 
     def _finish(self) -> SweepOutcome:
-        results = self.ledger.results()
-        summary = summarise(results, threshold=self.plan.threshold)
-        summary_file = self.ledger.directory / "summary.json"
-        summary_file.write_text(json.dumps(summary.to_dict(), indent=1, sort_keys=True))
-        report = write_report(
-            self.ledger.directory, plan=self.plan.to_dict(), results=results, summary=summary
-        )
-        self.recorder.sync((result, self.ledger.cell_directory(result.cell)) for result in results)
-        self.recorder.ratios(cell_ratios(results).items())
-        measured = any(result.outcome == MEASURED for result in results)
-        self.recorder.close(report, status="FINISHED" if measured else "FAILED")
-        if results and not measured:
-            first = next(result for result in results if result.outcome != MEASURED)
-            message = (
-                f"no cell of {self.plan.sweep} was measured; the first outcome was {first.outcome} "
-                f"({first.cause}: {first.reason}). All outcomes are in {report}"
-            )
-            raise SweepFailedError(message)
+        summary, report = sum_up(self.ledger, self.scribe, self.recorder, self.interrupts)
         return SweepOutcome(
             directory=self.ledger.directory,
-            results=tuple(results),
+            results=tuple(self.ledger.results()),
             summary=summary,
             report=report,
             new_cells=self.new_cells,

@@ -4,7 +4,13 @@
   x ConfigError(ValueError)         exit 2: a key, group, grid or file the user can fix
   x PlacementError                  exit 2: more devices or CPUs than any node has
   x LedgerError                     exit 2: the results folder is foreign, locked or damaged
-  x TrackingError                   exit 2: the MLflow store cannot be used (newer schema, unreachable)
+    - LockedError                   another driver runs the sweep, or may
+    - LockLostError                 another driver took the sweep over: this one stops
+    - ResultsWriteError             the disk is full, or results can no longer be written
+  x TrackingError                   exit 2: the MLflow store cannot be used (newer schema, no store)
+    - TrackingUnreachableError      its server does not answer now
+  x SubmitError                     exit 2: a cluster's job server cannot be used, or has no such sweep
+  x FetchError                      exit 1: results could not be brought back whole
   x RecordingError                  exit 1: a recording stopped; what it has stays, and it can go on
   x SweepFailedError                exit 1: the sweep ran and no cell was measured
 
@@ -38,10 +44,36 @@ class LedgerError(SpecloadError, ValueError):
     exit_code = 2
 
 
+class LockedError(LedgerError):
+    """Another driver runs the sweep, or may: the message says who, where and since when."""
+
+
+class LockLostError(LedgerError):
+    """Another driver took the sweep over while this one was silent; this one stops."""
+
+
+class ResultsWriteError(LedgerError):
+    """The disk is full, or the results can no longer be written; what is recorded stays."""
+
+
 class TrackingError(SpecloadError, ValueError):
     """The MLflow store cannot be used."""
 
     exit_code = 2
+
+
+class TrackingUnreachableError(TrackingError):
+    """The MLflow server does not answer now; it may later."""
+
+
+class SubmitError(SpecloadError, ValueError):
+    """A cluster's job server is away, refuses the token, or does not know the sweep."""
+
+    exit_code = 2
+
+
+class FetchError(SpecloadError):
+    """Results could not be brought back whole; what was brought stays."""
 
 
 class RecordingError(SpecloadError):

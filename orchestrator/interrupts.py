@@ -10,8 +10,26 @@ from typing import Any, Self
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
+class Interrupted(KeyboardInterrupt):
+    """A signal asked the program to stop; its text says, for people, what that left."""
+
+    def __init__(self, number: int, message: str = "") -> None:
+        super().__init__(message or "interrupted; the same command goes on where it stopped")
+        self.number = number
+
+    @property
+    def signal(self) -> str:
+        """Name of the signal."""
+        return signal.Signals(self.number).name
+
+    @property
+    def exit_code(self) -> int:
+        """What the shell expects of a program that a signal ended: 130 for SIGINT, 143 for SIGTERM."""
+        return 128 + self.number
+
+
 class Interrupts:
-    """While entered, either signal raises `KeyboardInterrupt`, but not inside `held()`.
+    """While entered, either signal raises `Interrupted`, but not inside `held()`.
 
     An exception in the middle of a database transaction or a rename leaves a store that the last words of the
     sweep cannot be written to. A second signal does not wait any more: a hanging store must not hold a user.
@@ -19,7 +37,7 @@ class Interrupts:
 
     def __init__(self) -> None:
         self._depth = 0
-        self._put_off = False
+        self._put_off: int | None = None
         self._former: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
@@ -38,23 +56,23 @@ class Interrupts:
         """Put a signal off until the block has ended.
 
         Raises:
-            KeyboardInterrupt: at the end of the block, when one came meanwhile.
+            Interrupted: at the end of the block, when one came meanwhile.
         """
         self._depth += 1
         try:
             yield
         finally:
             self._depth -= 1
-        if self._put_off and not self._depth:
-            self._put_off = False
-            raise KeyboardInterrupt
+        if self._put_off is not None and not self._depth:
+            number, self._put_off = self._put_off, None
+            raise Interrupted(number)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002  the signature of a handler
-        if self._depth and not self._put_off:
-            self._put_off = True
+        if self._depth and self._put_off is None:
+            self._put_off = number
             return
-        self._put_off = False
-        raise KeyboardInterrupt
+        self._put_off = None
+        raise Interrupted(number)
 
 
 @contextmanager

@@ -4,154 +4,243 @@
 <results>/<sweep>/plan.json                what was to be measured
                   workload.tokens          the frozen tokens that every arm replays
                   provenance.json          where and with what it was run
-                  cells/<cell>/result.json + requests.parquet + gauges.parquet + ...
+                  cells/<cell>/result.json + requests.parquet + ... + manifest.json
                   engines/<run>/...        command line, resolved configuration and log of each engine
+                  aside/...                what could not be counted, with the reasons
                   driver.lock              held by the living driver
 ```
-A cell's folder is filled under a temporary name and renamed, so it is there whole or not at all.
+A cell's folder is filled under a temporary name, brought to the disk and renamed, so it is there whole or not
+at all. `cells/.earlier-<number>-<cell>` is the outcome of an earlier try. Cells are read once, when the
+ledger is opened; then the driver has them in memory.
 """
 
-import fcntl
 import json
-import os
 import shutil
-import socket
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
-from jobs.result import CellResult
+from jobs.result import FAILED, TREATMENT, CellResult
+from orchestrator.aside import SetAside, set_aside
+from orchestrator.durable import replace_bytes, sync_folder, to_json, write_bytes
 from orchestrator.errors import LedgerError
+from orchestrator.lock import DriverLock
+from orchestrator.manifest import MANIFEST, examine, make_manifest
 from orchestrator.plan import Plan
 
 PLAN = "plan.json"
 WORKLOAD = "workload.tokens"
 RESULT = "result.json"
+CELLS = "cells"
+ENGINES = "engines"
+_STAGING = ".tmp-"
+_EARLIER = ".earlier-"
+
+_Place = tuple[int, int, str, str, str]
+"""Round, block, arm, load level and role: the tries of one of these are outcomes of one cell of the plan."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """A cell as it is in the ledger now."""
+
+    result: CellResult
+    directory: Path
 
 
 class Ledger:
-    """The results folder of one sweep, opened for writing by the only driver that may."""
+    """The results folder of one sweep, opened for writing by the only driver that may.
 
-    def __init__(self, root: Path, plan: Plan) -> None:
+    Args:
+        root: folder that keeps the sweeps.
+        plan: what the sweep is.
+        take_over: take the folder over from a driver on another machine that is dead.
+    """
+
+    def __init__(self, root: Path, plan: Plan, *, take_over: bool = False) -> None:
         self.plan = plan
         self.directory = root / plan.sweep
-        self._lock: int | None = None
+        self.aside: list[SetAside] = []
+        """What opening it found that cannot be counted."""
+        self._lock = DriverLock(self.directory, take_over=take_over)
+        self._results: dict[str, CellResult] = {}
+        self._earlier: list[CellResult] = []
+        self._failed: dict[_Place, str] = {}
+        """Cell of the last try of each place whose last try failed."""
+        self._sequence = 0
 
     def __enter__(self) -> Self:
-        """Create or reopen the folder and take its lock.
+        """Create or reopen the folder, take its lock, and read what is recorded.
 
         Raises:
             LedgerError: another driver holds it, the folder belongs to another plan, or it cannot be written.
         """
         try:
-            for folder in ("cells", "engines"):
+            for folder in (CELLS, ENGINES):
                 (self.directory / folder).mkdir(parents=True, exist_ok=True)
-            self._take_lock()
-            self._check_plan()
+            self._lock.__enter__()
+            try:
+                self._check_plan()
+                self._read_cells()
+            except BaseException:
+                self._lock.__exit__(None, None, None)
+                raise
         except OSError as error:
             message = (
                 f"results folder {self.directory} cannot be written ({error}); "
                 "set results=FOLDER to one that can"
             )
             raise LedgerError(message) from error
-        for leftover in (self.directory / "cells").glob(".tmp-*"):
-            shutil.rmtree(leftover)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        self._lock.__exit__(kind, error, trace)
 
     def results(self) -> list[CellResult]:
-        """Return every recorded cell, oldest first.
+        """Return every recorded cell in the order of recording; of a cell's tries, the last."""
+        return sorted(self._results.values(), key=_order)
+
+    def earlier(self) -> list[CellResult]:
+        """Return the outcomes of tries that a later one replaced."""
+        return list(self._earlier)
+
+    def failed_try(self, result: CellResult) -> CellResult | None:
+        """Return the failed try that `result` would replace, if there is one."""
+        return self._results.get(self._failed.get(_place(result), ""))
+
+    def record(self, result: CellResult, files: Mapping[str, bytes]) -> Recorded:
+        """Write one cell, whole or not at all; an earlier failed try of it is kept beside it.
 
         Raises:
-            LedgerError: a result cannot be read; the message names the file and what to do.
+            LockLostError: another driver took the sweep over.
+            OSError: it cannot be written; nothing of it is counted then.
         """
-        return sorted(self._read_results(), key=lambda result: (result.started, result.cell))
-
-    def record(self, result: CellResult, files: Mapping[str, bytes]) -> Path:
-        """Write one cell, whole or not at all, and return its folder."""
+        self._lock.check()
+        numbered = replace(result, sequence=self._sequence + 1)
         final = self.cell_directory(result.cell)
-        staging = final.with_name(f".tmp-{result.cell}")
-        staging.mkdir()
-        for name, content in files.items():
-            (staging / name).write_bytes(content)
-        _write_json(staging / RESULT, result.to_dict())
-        if (
-            final.exists()
-        ):  # a cell that failed and is tried again: the earlier outcome stays beside the new one
-            final.rename(final.with_name(f".earlier-{result.cell}-{time.time_ns()}"))
-        staging.rename(final)
-        return final
+        staging = final.with_name(f"{_STAGING}{result.cell}")
+        content = {**files, RESULT: to_json(numbered.to_dict())}
+        manifest = make_manifest(content, sweep=self.plan.sweep, plan=self.plan.digest, cell=result.cell)
+        try:
+            shutil.rmtree(staging, ignore_errors=True)
+            staging.mkdir()
+            for name, data in {**content, MANIFEST: manifest}.items():
+                write_bytes(staging / name, data)
+            sync_folder(staging)
+            self._lock.check()
+            self._make_room(numbered)
+            staging.rename(final)
+            sync_folder(final.parent)
+        except OSError:
+            shutil.rmtree(staging, ignore_errors=True)
+            raise
+        self._sequence += 1
+        self._keep(numbered)
+        return Recorded(result=numbered, directory=final)
 
     def record_engine(self, run: str, files: Mapping[str, bytes]) -> None:
-        """Keep what an engine left: command line, resolved configuration, log."""
-        folder = self.directory / "engines" / run
+        """Keep what an engine left: command line, resolved configuration, log.
+
+        Raises:
+            LockLostError: another driver took the sweep over.
+            OSError: it cannot be written.
+        """
+        self._lock.check()
+        folder = self.directory / ENGINES / run
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
-            (folder / name).write_bytes(content)
+            replace_bytes(folder / name, content)
+
+    def set_aside(self, path: Path, reason: str) -> None:
+        """Move a file or folder of the sweep that cannot be used out of the way, and remember why."""
+        self.aside.append(set_aside(path, self.directory, reason))
 
     def cell_directory(self, cell: str) -> Path:
         """Return the folder of a cell, recorded or not."""
-        return self.directory / "cells" / cell
+        return self.directory / CELLS / cell
 
-    def _read_results(self) -> Iterator[CellResult]:
-        for path in sorted((self.directory / "cells").glob("[!.]*/" + RESULT)):
+    def check(self) -> None:
+        """Make sure that the sweep is still this driver's to write.
+
+        Raises:
+            LockLostError: another driver took it over.
+        """
+        self._lock.check()
+
+    def _make_room(self, result: CellResult) -> None:
+        """Put the earlier tries of a cell beside the new one: their folders no longer count."""
+        former = {result.cell, self._failed.get(_place(result), result.cell)}
+        for cell in sorted(former & self._results.keys()):
+            folder = self.cell_directory(cell)
+            folder.rename(folder.with_name(f"{_EARLIER}{result.sequence:06d}-{cell}"))
+            self._earlier.append(self._results.pop(cell))
+
+    def _keep(self, result: CellResult) -> None:
+        self._results[result.cell] = result
+        if result.role == TREATMENT and result.outcome == FAILED:
+            self._failed[_place(result)] = result.cell
+        else:
+            self._failed.pop(_place(result), None)
+
+    def _read_cells(self) -> None:
+        """Read every cell once; what is not as it was written is set aside."""
+        tried: list[CellResult] = []
+        for path in sorted((self.directory / CELLS).iterdir()):
+            if path.name.startswith(_STAGING):
+                shutil.rmtree(path)  # what a kill left half-written was never counted
+            elif path.name.startswith(_EARLIER):
+                earlier = self._read(path, cell=path.name.removeprefix(_EARLIER).partition("-")[2])
+                self._earlier += [earlier] if earlier else []
+            elif (result := self._read(path, cell=path.name)) is not None:
+                tried.append(result)
+        for result in sorted(tried, key=_order):
+            self._keep(result)
+        numbers = [result.sequence for result in (*tried, *self._earlier)]
+        self._sequence = max(numbers, default=0)
+
+    def _read(self, path: Path, *, cell: str) -> CellResult | None:
+        finding = examine(path, plan=self.plan.digest, cell=cell)
+        problem = finding.problem
+        if problem is None:
             try:
-                yield CellResult.from_dict(json.loads(path.read_text()))
-            except (ValueError, TypeError, KeyError) as error:
-                message = (
-                    f"{path} cannot be read ({error}). Nothing else is touched: move its folder out of "
-                    "cells/ to measure that cell again."
-                )
-                raise LedgerError(message) from error
-
-    def _take_lock(self) -> None:
-        # flock, not a pid file: the kernel frees it at any ending of the driver, SIGKILL included
-        path = self.directory / "driver.lock"
-        lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            owner = path.read_text().strip() or "another driver"
-            os.close(lock)
-            message = (
-                f"sweep {self.plan.sweep} is being run by {owner}; wait for it, or stop that process first"
-            )
-            raise LedgerError(message) from None
-        os.ftruncate(lock, 0)
-        os.write(lock, f"process {os.getpid()} on {socket.gethostname()}".encode())
-        self._lock = lock
+                result = CellResult.from_dict(json.loads((path / RESULT).read_bytes()))
+            except (OSError, ValueError, TypeError, KeyError) as error:
+                problem = f"its {RESULT} cannot be read ({error})"
+        if problem is not None:
+            self.set_aside(path, f"{problem}; it counts as not measured")
+            return None
+        for name in finding.strangers:
+            self.set_aside(path / name, "it is no file of that cell, which stays")
+        return result
 
     def _check_plan(self) -> None:
         path = self.directory / PLAN
-        if not path.exists():
-            _write_json(path, self.plan.to_dict())
-            return
-        try:
-            found = json.loads(path.read_text()).get("digest")
-        except (ValueError, AttributeError) as error:
-            message = (
-                f"{path} is no plan ({error}); move the folder away or choose another with results=FOLDER"
-            )
-            raise LedgerError(message) from error
-        if found != self.plan.digest:
-            message = (
-                f"{path} belongs to another sweep; move the folder away or choose another with results=FOLDER"
-            )
-            raise LedgerError(message)
+        ours = to_json(self.plan.to_dict())
+        if path.exists():
+            found = path.read_bytes()
+            if found == ours:
+                return
+            try:
+                digest = str(json.loads(found)["digest"])
+            except (ValueError, TypeError, KeyError) as error:
+                self.set_aside(path, f"it is no plan ({error})")
+            else:
+                if digest != self.plan.digest:
+                    message = (
+                        f"{path} belongs to another sweep; move the folder away or choose another with "
+                        "results=FOLDER"
+                    )
+                    raise LedgerError(message)
+        replace_bytes(path, ours)  # also for the same sweep on another cluster, or recorded elsewhere
 
 
-def _write_json(path: Path, data: Any) -> None:
-    staging = path.with_name(f"{path.name}.tmp")
-    with staging.open("w") as stream:
-        json.dump(data, stream, indent=1, sort_keys=True)
-        stream.flush()
-        os.fsync(stream.fileno())
-    staging.replace(path)
+def _order(result: CellResult) -> tuple[int, str]:
+    return (result.sequence, result.cell)
+
+
+def _place(result: CellResult) -> _Place:
+    return (result.round, result.block, result.arm, result.load, result.role)

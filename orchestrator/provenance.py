@@ -20,6 +20,7 @@ from typing import Any
 import psutil
 
 from jobs.gpus import list_gpus
+from orchestrator.durable import replace_json
 
 FILE = "provenance.json"
 _ROOT = Path(__file__).resolve().parent.parent
@@ -45,9 +46,7 @@ def write_provenance(directory: Path) -> Path:
     if path.exists():
         with suppress(ValueError, KeyError, TypeError):  # a damaged record of the past must not stop a sweep
             runs = list(json.loads(path.read_text())["runs"])
-    staging = path.with_suffix(".tmp")
-    staging.write_text(json.dumps({"runs": [*runs, fingerprint()]}, indent=1, sort_keys=True))
-    staging.replace(path)
+    replace_json(path, {"runs": [*runs, fingerprint()]})
     return path
 
 
