@@ -5,12 +5,13 @@ process belongs to `engines/process.py`. Two implementations inherit one contrac
 (`tests/contract/engine_contract.py`): `engines/vllm.py` and `engines/emulator/adapter.py`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from engines.counters import Counters
+from engines.series import Series
 from engines.spec import EngineConfig
 
 
@@ -90,6 +91,8 @@ class Engine(Protocol):
 
     name: str
     capabilities: Capabilities
+    series: Sequence[Series]
+    """Every series of the metrics page that `counters` and `capacity` read."""
 
     def version(self, python: str | None) -> str:
         """Return the engine's version in the environment of `python`.
@@ -122,6 +125,9 @@ class Engine(Protocol):
 
     def counters(self, server: Server) -> Counters:
         """Return a snapshot of the engine's counters, summed over its ranks."""
+
+    def exposed(self, server: Server) -> Collection[str]:
+        """Return the names of all series on the server's metrics page."""
 
     def capacity(self, server: Server) -> KVCapacity:
         """Return the KV-cache capacity."""

@@ -3,18 +3,20 @@
 Tested with vLLM 0.32 (CPU build); the parts are in the `vllm_*` modules beside this one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from engines.base import Capabilities, Command, KVCapacity, Refusal, Server, Site
 from engines.counters import Counters
 from engines.rules import common_refusals, refusals_by
+from engines.series import Series
 from engines.spec import EngineConfig
 from engines.vllm_command import vllm_command
-from engines.vllm_http import post_reset, read_capacity, read_counters, read_server_info
+from engines.vllm_http import post_reset, read_capacity, read_counters, read_names, read_server_info
 from engines.vllm_log import cause_of
 from engines.vllm_resolved import DRAFTER_KEYS, comparable, contradictions
 from engines.vllm_rules import VLLM_RULES
+from engines.vllm_series import VLLM_SERIES
 from engines.vllm_version import vllm_version
 
 
@@ -29,6 +31,7 @@ class VllmEngine:
         # Exactly max_tokens come with ignore_eos alone; min_tokens is not needed.
         request_options={"ignore_eos": True, "temperature": 0},
     )
+    series: Sequence[Series] = VLLM_SERIES
 
     def version(self, python: str | None) -> str:
         """Return vLLM's version in the environment of `python`.
@@ -69,6 +72,10 @@ class VllmEngine:
     def counters(self, server: Server) -> Counters:
         """Return a snapshot of vLLM's counters, summed over its data-parallel ranks."""
         return read_counters(server.url)
+
+    def exposed(self, server: Server) -> Collection[str]:
+        """Return the names of all series on the server's metrics page."""
+        return read_names(server.url)
 
     def capacity(self, server: Server) -> KVCapacity:
         """Return the KV-cache capacity over all data-parallel ranks."""

@@ -1,8 +1,7 @@
 """Reading a server that speaks vLLM's HTTP dialect: vLLM itself, and the emulator.
 
 Metrics come from the Prometheus page. Every counter is summed over the `engine` label (one value a
-data-parallel rank); `_created` series and other metrics' labels never count. Names and their meaning were
-checked against vLLM 0.32.
+data-parallel rank); `_created` series and other metrics' labels never count. `vllm_series.py` has the names.
 """
 
 import ssl
@@ -14,9 +13,11 @@ from typing import Any
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
+from engines import vllm_series as names
 from engines.base import KVCapacity
 from engines.counters import Counters
 from engines.errors import EngineError
+from engines.series import Series
 
 TIMEOUT = httpx.Timeout(10.0, connect=2.0)
 """Seconds. A control request goes to this machine: whoever needs longer is stuck."""
@@ -61,6 +62,11 @@ def read_gauges(url: str) -> Gauges:
 def read_capacity(url: str) -> KVCapacity:
     """Return the KV-cache capacity over all ranks of the server at `url`."""
     return parse_capacity(_get(url, "/metrics").text)
+
+
+def read_names(url: str) -> frozenset[str]:
+    """Return the names of all series on the metrics page of the server at `url`."""
+    return Page(_get(url, "/metrics").text).names
 
 
 def read_server_info(url: str) -> dict[str, Any]:
@@ -122,40 +128,44 @@ class Page:
             for sample in family.samples:
                 self._samples.setdefault(sample.name, []).append((sample.labels, sample.value))
 
-    def has(self, name: str) -> bool:
-        """Whether the page has the series `name`."""
-        return name in self._samples
+    @property
+    def names(self) -> frozenset[str]:
+        """Names of all series on the page."""
+        return frozenset(self._samples)
 
-    def series(self, name: str) -> list[tuple[dict[str, str], float]]:
-        """Return (labels, value) of each series called exactly `name`; empty when absent."""
-        return self._samples.get(name, [])
+    def has(self, series: Series) -> bool:
+        """Whether the page has `series`."""
+        return series.name in self._samples
 
-    def total(self, name: str, **labels: str) -> float:
-        """Return the sum over all series of `name` that carry `labels`; 0 when there is none."""
+    def values(self, series: Series) -> list[tuple[dict[str, str], float]]:
+        """Return labels and value of each of the ranks' values of `series`; empty when absent."""
+        return self._samples.get(series.name, [])
+
+    def total(self, series: Series, **labels: str) -> float:
+        """Return the sum over all values of `series` that carry `labels`; 0 when there is none."""
         wanted = labels.items()
-        return sum(value for found, value in self.series(name) if wanted <= found.items())
+        return sum(value for found, value in self.values(series) if wanted <= found.items())
 
-    def required(self, name: str) -> float:
-        """Return `total(name)`.
+    def required(self, series: Series) -> float:
+        """Return `total(series)`.
 
         Raises:
             EngineError: the page has no such series.
         """
-        if not self.has(name):
-            message = f"the metrics page has no {name}; this engine or its version is not supported"
+        if not self.has(series):
+            message = f"the metrics page has no {series.name}; this engine or its version is not supported"
             raise EngineError(message)
-        return self.total(name)
+        return self.total(series)
 
 
 def parse_counters(text: str, *, time: float) -> Counters:
     """Return the counters of a metrics page read at `time` (`time.monotonic()`)."""
     page = Page(text)
-    prompt = page.required("vllm:prompt_tokens_total")
-    by_source = "vllm:prompt_tokens_by_source_total"
-    if page.has(by_source):
-        computed = page.total(by_source, source="local_compute")
+    prompt = page.required(names.PROMPT_TOKENS)
+    if page.has(names.PROMPT_BY_SOURCE):
+        computed = page.total(names.PROMPT_BY_SOURCE, source="local_compute")
     else:
-        computed = prompt - page.required("vllm:prompt_tokens_cached_total")
+        computed = prompt - page.required(names.PROMPT_CACHED)
     gauges = _gauges(page)
     return Counters(
         time=time,
@@ -163,18 +173,18 @@ def parse_counters(text: str, *, time: float) -> Counters:
         # Not vllm:prompt_tokens_cached: that one moves at admission, the other two at the first token.
         cached_prompt_tokens=int(prompt - computed),
         computed_prompt_tokens=int(computed),
-        generation_tokens=int(page.required("vllm:generation_tokens_total")),
-        drafts=int(page.total("vllm:spec_decode_num_drafts_total")),
-        draft_tokens=int(page.total("vllm:spec_decode_num_draft_tokens_total")),
-        accepted_tokens=int(page.total("vllm:spec_decode_num_accepted_tokens_total")),
+        generation_tokens=int(page.required(names.GENERATION_TOKENS)),
+        drafts=int(page.total(names.DRAFTS)),
+        draft_tokens=int(page.total(names.DRAFT_TOKENS)),
+        accepted_tokens=int(page.total(names.ACCEPTED_TOKENS)),
         accepted_per_position=_positions(page),
-        preemptions=int(page.total("vllm:num_preemptions_total")),
-        prefix_queries=int(page.total("vllm:prefix_cache_queries_total")),
-        prefix_hits=int(page.total("vllm:prefix_cache_hits_total")),
-        step_intervals=int(page.required("vllm:inter_token_latency_seconds_count")),
-        step_seconds=page.required("vllm:inter_token_latency_seconds_sum"),
-        first_tokens=int(page.required("vllm:time_to_first_token_seconds_count")),
-        slipped_seconds=page.total("emulator:slipped_seconds_total"),
+        preemptions=int(page.total(names.PREEMPTIONS)),
+        prefix_queries=int(page.total(names.PREFIX_QUERIES)),
+        prefix_hits=int(page.total(names.PREFIX_HITS)),
+        step_intervals=int(page.required(names.STEP_COUNT)),
+        step_seconds=page.required(names.STEP_SECONDS),
+        first_tokens=int(page.required(names.FIRST_TOKENS)),
+        slipped_seconds=page.total(names.SLIPPED),
         running=gauges.running,
         waiting=gauges.waiting,
         kv_usage=gauges.kv_usage,
@@ -187,7 +197,7 @@ def parse_capacity(text: str) -> KVCapacity:
     `kv_cache_size_tokens` is a rank's own, so it is summed; `num_gpu_blocks` is the sum over ranks already
     and repeated on each rank's series, so it is read once, and only where an engine does not state tokens.
     """
-    series = [labels for labels, _ in Page(text).series("vllm:cache_config_info")]
+    series = [labels for labels, _ in Page(text).values(names.CACHE_CONFIG)]
     block_size = next((size for labels in series if (size := _whole(labels.get("block_size")))), None)
     tokens = [_whole(labels.get("kv_cache_size_tokens")) for labels in series]
     known = [count for count in tokens if count is not None]
@@ -203,10 +213,10 @@ def _without_buckets(text: str) -> str:
 
 
 def _gauges(page: Page) -> Gauges:
-    usage = [value for _, value in page.series("vllm:kv_cache_usage_perc")]
+    usage = [value for _, value in page.values(names.KV_USAGE)]
     return Gauges(
-        running=int(page.required("vllm:num_requests_running")),
-        waiting=int(page.required("vllm:num_requests_waiting")),
+        running=int(page.required(names.RUNNING)),
+        waiting=int(page.required(names.WAITING)),
         kv_usage=sum(usage) / len(usage) if usage else 0.0,
     )
 
@@ -214,7 +224,7 @@ def _gauges(page: Page) -> Gauges:
 def _positions(page: Page) -> tuple[int, ...]:
     """Return accepted tokens by draft position; a position no rank has reported yet is 0."""
     sums: dict[int, float] = {}
-    for labels, value in page.series("vllm:spec_decode_num_accepted_tokens_per_pos_total"):
+    for labels, value in page.values(names.ACCEPTED_PER_POSITION):
         position = _whole(labels.get("position"))
         if position is not None:
             sums[position] = sums.get(position, 0.0) + value

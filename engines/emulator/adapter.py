@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,9 @@ from engines.emulator.info import DRAFTER_KEYS
 from engines.emulator.refusals import EMULATOR_RULES
 from engines.emulator.settings import flags_of
 from engines.rules import common_refusals, refusals_by
+from engines.series import Series
 from engines.spec import EngineConfig
+from engines.vllm_series import EMULATOR_SERIES
 
 _PACKAGES = Path(__file__).resolve().parents[2]
 _SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -40,6 +42,7 @@ class EmulatorEngine:
         cache_reset=True,
         request_options={"ignore_eos": True, "temperature": 0},
     )
+    series: Sequence[Series] = EMULATOR_SERIES
 
     def version(self, python: str | None) -> str:  # noqa: ARG002 - the emulator is part of this project, wherever it runs
         """Return the emulator's version."""
@@ -103,6 +106,10 @@ class EmulatorEngine:
     def counters(self, server: Server) -> Counters:
         """Return a snapshot of the engine's counters, summed over its ranks."""
         return vllm_http.read_counters(server.url)
+
+    def exposed(self, server: Server) -> Collection[str]:
+        """Return the names of all series on the server's metrics page."""
+        return vllm_http.read_names(server.url)
 
     def capacity(self, server: Server) -> KVCapacity:
         """Return the KV-cache capacity."""

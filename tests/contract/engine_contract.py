@@ -162,6 +162,12 @@ class EngineContract:
         assert counted.first_tokens == len(sizes)
         assert (counted.running, counted.waiting) == (0, 0)
 
+    def test_every_series_that_is_read_is_there(self, engine: Engine, running: RunningEngine) -> None:
+        complete(running, random_prompt(self.vocabulary, 40, 250), tokens=8)
+        exposed = engine.exposed(running.server)
+        missing = [entry for entry in engine.series if entry.name not in exposed]
+        assert [entry.name for entry in missing if entry.instead not in exposed] == []
+
     def test_drafts_are_counted_by_position(self, engine: Engine, running: RunningEngine) -> None:
         before = engine.counters(running.server)
         complete(running, random_prompt(self.vocabulary, 40, 300), tokens=64)

@@ -9,15 +9,19 @@ from urllib.parse import urlsplit
 import pytest
 
 from engines.errors import EngineError
+from engines.series import Series
 from engines.vllm_http import (
+    Page,
     parse_capacity,
     parse_counters,
     post_reset,
     read_capacity,
     read_counters,
     read_gauges,
+    read_names,
     read_server_info,
 )
+from engines.vllm_series import EMULATOR_SERIES, PROMPT_BY_SOURCE
 
 
 def page(*extra: str, drop: str = "") -> str:
@@ -264,6 +268,7 @@ def test_everything_is_read_over_http(serve: Callable[..., tuple[str, list[str]]
     assert read_counters(url).prompt_tokens == 1500
     assert read_capacity(url).tokens == 79_984
     assert read_gauges(url).running == 5
+    assert {"vllm:prompt_tokens_total", "vllm:cache_config_info"} < read_names(url)
     assert read_server_info(url) == {
         "vllm_config.model_config.seed": 0,
         "vllm_config.model_config.names": ["a"],
@@ -323,3 +328,23 @@ def test_nobody_there_is_an_engine_error() -> None:
     for read in (read_counters, read_gauges, read_capacity, read_server_info, post_reset):
         with pytest.raises(EngineError, match=r"127\.0\.0\.1:9/.* did not answer"):
             read("http://127.0.0.1:9")
+
+
+def test_the_table_of_series_is_what_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: set[Series] = set()
+
+    def has(self: Page, series: Series) -> bool:
+        read.add(series)
+        return series.name in self.names
+
+    def values(self: Page, series: Series) -> list[tuple[dict[str, str], float]]:
+        read.add(series)
+        return []
+
+    monkeypatch.setattr(Page, "has", has)
+    monkeypatch.setattr(Page, "values", values)
+    parse_counters(page(), time=0.0)
+    parse_capacity(page())
+    without = "\n".join(line for line in page().splitlines() if PROMPT_BY_SOURCE.name not in line)
+    parse_counters(without, time=0.0)
+    assert read == set(EMULATOR_SERIES)
