@@ -7,7 +7,7 @@ Columns of `cells_frame`, before the metrics (which keep their names of `jobs.me
     pair                  what an arm shares with its baseline
     layout, drafter, k    of the arm
     axis, level           what the load level is a number of, and the number (one axis in a sweep)
-    block, segment, role, outcome, cause, reason
+    block, segment, round, role, outcome, cause, reason
     emulated, synthetic, oversubscribed, devices, replicas
     seconds, start_seconds
     factor:<key>          value of each swept key, as text
@@ -35,6 +35,7 @@ _COPIED = [
     "level",
     "block",
     "segment",
+    "round",
     "role",
     "outcome",
     "cause",

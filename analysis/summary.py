@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.confirmation import Confirmation, confirmations
 from analysis.crossings import crossover_rows
 from analysis.frame import as_results, cells_frame
 from analysis.levels import Level, fit_levels
@@ -34,6 +35,8 @@ class Summary:
     baselines: tuple[BaselineRow, ...] = ()
     aa_spread: tuple[Spread, ...] = ()
     """By level."""
+    confirmations: tuple[Confirmation, ...] = ()
+    """Of winners that were measured again, by their fresh blocks alone; these count nowhere else above."""
     outcomes: Mapping[str, int] = field(default_factory=dict)
     """Number of cells by outcome, zeros included."""
     emulated: bool = False
@@ -76,16 +79,19 @@ def summarise(
         return Summary(
             objective=objective, threshold=threshold, outcomes=outcomes, caveats=("there are no results",)
         )
-    levels = fit_levels(cells)
-    rows = verdict_rows(items, cells, levels, threshold=threshold, objective=objective)
+    planned = cells[cells["round"] == 0].reset_index(drop=True)
+    levels = fit_levels(planned)
+    first = [item for item in items if item.round == 0]
+    rows = verdict_rows(first, planned, levels, threshold=threshold, objective=objective)
     return Summary(
         objective=objective,
         threshold=threshold,
         axis=items[0].axis,
         rows=rows,
         crossovers=crossover_rows(rows, levels),
-        baselines=_baseline_rows(cells),
-        aa_spread=_spreads(cells, levels),
+        baselines=_baseline_rows(planned),
+        aa_spread=_spreads(planned, levels),
+        confirmations=_confirmations(items, cells, threshold=threshold, objective=objective),
         outcomes=outcomes,
         emulated=any(item.emulated for item in items),
         synthetic=any(item.synthetic for item in items),
@@ -107,6 +113,18 @@ def cell_ratios(results: Iterable[CellResult | Mapping[str, Any]]) -> dict[str, 
         if ratios:
             found[str(row["cell"])] = ratios
     return found
+
+
+def _confirmations(
+    results: Sequence[CellResult], cells: pd.DataFrame, *, threshold: float, objective: str
+) -> tuple[Confirmation, ...]:
+    """Judge the cells of appended rounds by themselves: planned ones count nothing here, nor these there."""
+    later = [item for item in results if item.round > 0]
+    if not later:
+        return ()
+    appended = cells[cells["round"] > 0].reset_index(drop=True)
+    rows = verdict_rows(later, appended, fit_levels(appended), threshold=threshold, objective=objective)
+    return confirmations(rows, objective=objective)
 
 
 def _baseline_rows(cells: pd.DataFrame) -> tuple[BaselineRow, ...]:

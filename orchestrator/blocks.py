@@ -19,7 +19,7 @@ _T = TypeVar("_T", bound=Hashable)
 
 
 def schedule(arms: Sequence[Arm], *, blocks: int, seed: int, share: str = ALL) -> tuple[Block, ...]:
-    """Return the blocks of a sweep over `arms` (at least one): `blocks` replicates of each group that shares one.
+    """Return the blocks of a sweep over `arms` (at least one): `blocks` of each group that shares one.
 
     Replicates come one after another, each with a block of every group, so that a sweep which ends early has
     about as many replicates of each.
@@ -40,7 +40,7 @@ def schedule(arms: Sequence[Arm], *, blocks: int, seed: int, share: str = ALL) -
 
 
 def enclosed(baselines: Sequence[Run], treatments: Sequence[Run]) -> tuple[Run, ...]:
-    """Return the runs of a block: the baseline that opened first closes last, evenly around what lies between."""
+    """Return the runs of a block: the baseline that opened first closes last, evenly around all others."""
     closing = (Run(arm=run.arm, role=CLOSING, levels=run.levels) for run in reversed(baselines))
     return (*baselines, *treatments, *closing)
 

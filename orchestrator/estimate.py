@@ -1,92 +1,94 @@
 """What a plan will cost: engine starts, cells, and device time from earlier cells of the same arms."""
 
 import json
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 
-from jobs.result import INVALID, MEASURED, CellResult
-from orchestrator.plan import Plan
+from jobs.result import CellResult
+from orchestrator.pace import Pace
+from orchestrator.pending import Segment
+from orchestrator.plan import Block, Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockSize:
+    """Size of one block."""
+
+    engine_starts: int
+    """Engine processes, replicas included."""
+    cells: int
+    device_seconds: float | None
+    """Devices held times seconds; None until an engine start of these arms was timed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
     """Size of a plan."""
 
-    engine_starts: int
-    """Engine processes, replicas included."""
-    cells: int
-    device_seconds: float | None
-    """Devices held times seconds, over all blocks; None until an engine start of these arms was timed."""
+    blocks: tuple[BlockSize, ...]
+    """In the plan's order."""
     guessed_cells: int
-    """Cells whose own duration is unknown: they count with the mean of the known ones."""
+    """Cells whose own duration is unknown: they count with the closest known one."""
+
+    @property
+    def engine_starts(self) -> int:
+        """Engine processes, replicas included."""
+        return sum(block.engine_starts for block in self.blocks)
+
+    @property
+    def cells(self) -> int:
+        """Cells of all blocks."""
+        return sum(block.cells for block in self.blocks)
+
+    @property
+    def device_seconds(self) -> float | None:
+        """Devices held times seconds over all blocks; None until an engine start of these arms was timed."""
+        known = [block.device_seconds for block in self.blocks if block.device_seconds is not None]
+        return sum(known) if len(known) == len(self.blocks) else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
-    """What one recorded cell says about time."""
-
-    arm: str
-    load: str
-    """Label of the load level."""
-    seconds: float
-    start_seconds: float | None
-
-
-def estimate(plan: Plan, timings: Iterable[Timing]) -> Estimate:
-    """Return the size of `plan`, its device time estimated from `timings`."""
-    arms = {arm.digest for arm in plan.arms}
-    starts: dict[str, list[float]] = defaultdict(list)
-    cells: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for timing in timings:
-        if timing.arm in arms:
-            cells[timing.arm, timing.load].append(timing.seconds)
-            if timing.start_seconds is not None:
-                starts[timing.arm].append(timing.start_seconds)
-    runs = [(block.devices, run) for block in plan.blocks for run in block.runs]
-    planned = [(run.arm, level.label) for _, run in runs for level in run.levels]
-    devices = {arm.digest: arm.config.layout.devices for arm in plan.arms}
-    total: float | None = None
-    if starts and cells:
-        any_start = fmean(value for values in starts.values() for value in values)
-        any_cell = fmean(value for values in cells.values() for value in values)
-        total = 0.0
-        for slice_devices, run in runs:
-            start = fmean(starts[run.arm]) if starts.get(run.arm) else any_start
-            times = (cells.get((run.arm, level.label)) for level in run.levels)
-            total += slice_devices * (start + sum(fmean(known) if known else any_cell for known in times))
+def estimate(plan: Plan, pace: Pace) -> Estimate:
+    """Return the size of `plan`, its device time as `pace` expects it."""
+    stateful = plan.stateful
+    planned = [(run.arm, level.label) for block in plan.blocks for run in block.runs for level in run.levels]
     return Estimate(
-        engine_starts=sum(slice_devices // devices[run.arm] for slice_devices, run in runs),
-        cells=len(planned),
-        device_seconds=total,
-        guessed_cells=sum(cell not in cells for cell in planned),
+        blocks=tuple(_size(plan, block, pace, stateful) for block in plan.blocks),
+        guessed_cells=sum(not pace.timed(arm, load) for arm, load in planned),
     )
 
 
-def read_timings(results: Path) -> list[Timing]:
-    """Return the timings of every readable cell under a results folder."""
-    found = []
-    for path in sorted(results.glob("*/cells/*/result.json")):
-        try:
-            cell = CellResult.from_dict(json.loads(path.read_text()))
-            if cell.outcome in (MEASURED, INVALID):
-                found.append(_timing(cell))
-        except (OSError, ValueError, KeyError, TypeError):
-            continue  # an estimate does without a file that the sweep itself would report as damaged
-    return found
+def read_pace(results: Path, plan: Plan) -> Pace:
+    """Return how long the arms of `plan` took, from every readable cell under a results folder."""
+    arms = {arm.digest for arm in plan.arms}
+    return Pace(_cells(results, arms), stateful=plan.stateful)
 
 
-def device_time(seconds: float | None, devices: Sequence[str] = ()) -> str:
-    """Return device time for people: `unknown`, `3.2 GPU-hours`, `4 device-minutes`."""
-    unit = "GPU" if "gpu" in devices else "device"
+def device_time(seconds: float | None, unit: str) -> str:
+    """Return device time for people: `about 3.2 GPU-hours`, `about 4 device-minutes`, `unknown`."""
     if seconds is None:
-        return f"{unit} time unknown until an engine start of these arms was timed"
+        return "unknown"
     if seconds >= 3600:
         return f"about {seconds / 3600:.1f} {unit}-hours"
     return f"about {max(1, round(seconds / 60))} {unit}-minutes"
 
 
-def _timing(cell: CellResult) -> Timing:
-    return Timing(arm=cell.arm, load=cell.load, seconds=cell.seconds, start_seconds=cell.start_seconds)
+def _size(plan: Plan, block: Block, pace: Pace, stateful: Collection[str]) -> BlockSize:
+    seconds = pace.seconds(Segment(block=block, index=0, runs=block.runs))
+    return BlockSize(
+        engine_starts=sum(
+            plan.replicas(block, run) * (len(run.levels) if run.arm in stateful else 1) for run in block.runs
+        ),
+        cells=sum(len(run.levels) for run in block.runs),
+        device_seconds=None if seconds is None else seconds * block.devices,
+    )
+
+
+def _cells(results: Path, arms: Collection[str]) -> Iterator[CellResult]:
+    for path in sorted(results.glob("*/cells/[!.]*/result.json")):
+        try:
+            cell = CellResult.from_dict(json.loads(path.read_text()))
+        except (OSError, ValueError, KeyError, TypeError):
+            continue  # an estimate does without a file that the sweep itself would report as damaged
+        if cell.arm in arms:
+            yield cell

@@ -11,6 +11,7 @@ orders whose places add up alike: exactly for an odd n, within one place in thre
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 Order = tuple[int, ...]
 
@@ -44,7 +45,7 @@ def balanced_orders(size: int, count: int) -> Iterator[tuple[int, Order]]:
 
 def neighbours(order: Sequence[int]) -> set[tuple[int, int]]:
     """Return the ordered pairs that follow each other directly."""
-    return set(zip(order, order[1:], strict=False))
+    return set(pairwise(order))
 
 
 def _both(order: Order) -> set[tuple[int, int]]:

@@ -67,6 +67,10 @@ class Pace:
                 return known.value
         return self._any_cell.value
 
+    def timed(self, arm: str, load: str) -> bool:
+        """Return whether a cell of this arm at this level was timed itself."""
+        return (arm, load) in self._cells
+
     def run_seconds(self, run: Run) -> float | None:
         """Return the expected seconds of a run's engine starts and cells; None until both were timed once."""
         start = self.start_seconds(run.arm)

@@ -119,6 +119,12 @@ class WorkloadRef:
     """The policies (`jobs/workload/policies.py`): with the files and the seed they give the same workload."""
 
 
+FAIL = "fail"
+WAIT = "wait"
+POLICIES = (FAIL, WAIT)
+"""What happens to a block that no node can hold: the sweep stops at once, or it waits for a node to join."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
     """Where and on what resources blocks run."""
@@ -133,6 +139,12 @@ class Cluster:
     """CPU cores an engine gets per device."""
     load_cpus: float
     """CPU cores of the load process."""
+    require: Mapping[str, str] = field(default_factory=dict)
+    """Labels that a node must have; `accelerator` stands for Ray's name of its GPUs."""
+    exclusive_node: bool = False
+    """Whether a block gets a node of its own, with no other block of the sweep beside it."""
+    on_infeasible: str = FAIL
+    """One of `POLICIES`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,6 +210,15 @@ class Plan:
             "cache": asdict(self.cache),
         }
         return digest(content)
+
+    @property
+    def stateful(self) -> frozenset[str]:
+        """Digests of the arms whose drafter remembers: each of their cells gets a fresh engine."""
+        return frozenset(arm.digest for arm in self.arms if arm.config.drafter.stateful)
+
+    def replicas(self, block: Block, run: Run) -> int:
+        """Return how many copies of a run's engine fill the block's slice."""
+        return block.devices // self.arm(run.arm).config.layout.devices
 
     @property
     def unit(self) -> str:

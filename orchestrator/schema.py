@@ -142,8 +142,8 @@ class DesignSchema:
     warmup_rounds_max: int = MISSING
     """Most warm-up rounds before each level; fewer where the step time has settled earlier."""
     share: str = "all"
-    """Arms that share a block and its slice of devices: `all` of a model, smaller layouts as replicas; or those
-    of one `layout` size, on a slice of just that size."""
+    """Arms that share a block and its slice of devices: `all` of a model, smaller layouts as replicas; or
+    those of one `layout` size, on a slice of just that size."""
     budget: float | None = None
     """GPU-hours (device-hours where there is no GPU) within which blocks start; null for no limit."""
     confirm: int = 0
@@ -180,6 +180,12 @@ class ClusterSchema:
     """CPU cores an engine gets per device; null: 2 a GPU, 1 a CPU device, 0.25 an emulated one."""
     load_cpus: float = 1.0
     """CPU cores of the load process."""
+    require: dict[str, str] = field(default_factory=dict)
+    """Labels that a node must have: `{accelerator: H100}`, or a label's name with what it must be."""
+    exclusive_node: bool = False
+    """Whether a block gets a node of its own, with no other block of the sweep beside it."""
+    on_infeasible: str = "fail"
+    """What happens to a block that no node can hold: `fail` at once, or `wait` for an autoscaler's node."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Tables for the terminal: the verdicts of a sweep, and what a plan would run."""
+"""Tables for the terminal: the verdicts of a sweep, its crossovers, and whether its winner won again."""
 
 from collections.abc import Sequence
 
@@ -9,8 +9,6 @@ from rich.text import Text
 from analysis.axis import AXES, number
 from analysis.rows import Ratio, VerdictRow
 from analysis.summary import Summary
-from orchestrator.estimate import Estimate, device_time
-from orchestrator.plan import Plan
 
 _PIPE_WIDTH = 190
 _STYLES = {"wins": "bold green", "loses": "bold red", "invalid": "yellow"}
@@ -55,7 +53,7 @@ def verdict_table(summary: Summary) -> RenderableType:
         )
     parts: list[RenderableType] = [*_banners(summary)]
     parts.append(table if summary.rows else Text("No treatment has a result yet."))
-    parts += [*_reasons(summary), *_outcomes(summary)]
+    parts += [*_reasons(summary), *_confirmations(summary), *_outcomes(summary)]
     return Group(*parts)
 
 
@@ -78,66 +76,6 @@ def ratio_text(ratio: Ratio | None) -> str:
     return f"{ratio.value:.2f} [{ratio.lo:.2f}, {ratio.hi:.2f}]"
 
 
-def plan_tables(plan: Plan, size: Estimate) -> RenderableType:
-    """Return arms, refused arms, blocks in their order, and what it all takes."""
-    arms = Table(title=f"Arms of {plan.sweep}")
-    for name in ("arm", "role", "devices", "levels", "acceptance"):
-        arms.add_column(name)
-    for arm in plan.arms:
-        acceptance = arm.config.drafter.acceptance
-        forced = f"synthetic, alpha {acceptance.alpha:g}" if acceptance else "real"
-        arms.add_row(
-            Text(arm.label),
-            "baseline" if arm.is_baseline else "treatment",
-            str(arm.config.layout.devices),
-            ", ".join(level.label for level in arm.levels),
-            "-" if arm.is_baseline else "emulated" if arm.config.device == "emulated" else forced,
-        )
-    parts: list[RenderableType] = [arms]
-    if plan.refused:
-        refused = Table(title="Refused: an infeasible outcome, known before anything starts")
-        for name in ("arm", "rule", "reason"):
-            refused.add_column(name)
-        for entry in plan.refused:
-            refused.add_row(Text(entry.arm.label), entry.rule, Text(entry.reason))
-        parts.append(refused)
-    parts += [_blocks(plan), *_size(plan, size), *(Text(f"note: {note}") for note in plan.notes)]
-    return Group(*parts)
-
-
-def _blocks(plan: Plan) -> RenderableType:
-    table = Table(title="Blocks: runs in order, each in a fresh engine")
-    for name in ("block", "devices", "runs", "levels in order"):
-        table.add_column(name)
-    labels = {arm.digest: arm.label for arm in plan.arms}
-    for block in plan.blocks:
-        names = [f"({labels[run.arm]})" if run.role != "treatment" else labels[run.arm] for run in block.runs]
-        longest = max(block.runs, key=lambda run: len(run.levels))
-        levels = ", ".join(level.label for level in longest.levels)
-        table.add_row(str(block.index), str(block.devices), Text(" > ".join(names)), levels)
-    return table
-
-
-def _size(plan: Plan, size: Estimate) -> list[Text]:
-    where = plan.cluster.address or "a local Ray"
-    devices = sorted({arm.config.device for arm in plan.arms})
-    guess = (
-        f" ({size.guessed_cells} of {size.cells} cells guessed)"
-        if size.device_seconds and size.guessed_cells
-        else ""
-    )
-    return [
-        Text(
-            f"{size.engine_starts} engine starts, {size.cells} cells, "
-            f"{device_time(size.device_seconds, devices)}{guess}"
-        ),
-        Text(
-            f"workload {plan.workload.name}: {plan.workload.conversations} conversations, "
-            f"{plan.workload.turns} turns; on {where}, a device is one {plan.cluster.resource}"
-        ),
-    ]
-
-
 def _verdict(row: VerdictRow) -> Text:
     words = row.verdict
     if row.more_blocks:
@@ -151,6 +89,14 @@ def _verdict(row: VerdictRow) -> Text:
 def _reasons(summary: Summary) -> list[Text]:
     """Return why each invalid row is so, a line each: in the table they would squeeze the figures."""
     return [Text(f"{row.label} {row.at}: {row.reason}") for row in summary.rows if row.verdict == "invalid"]
+
+
+def _confirmations(summary: Summary) -> list[Text]:
+    """Return what the fresh blocks of each winner say: they decide, as they did not pick it."""
+    return [
+        Text(found.text, style=_STYLES["wins" if found.confirmed else "invalid"])
+        for found in summary.confirmations
+    ]
 
 
 def _banners(summary: Summary) -> list[Text]:

@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 
 from orchestrator.commands.grid import asked, parse
-from orchestrator.estimate import estimate, read_timings
-from orchestrator.tables import console, plan_tables
+from orchestrator.estimate import estimate, read_pace
+from orchestrator.plan_tables import plan_tables
+from orchestrator.tables import console
 
-SUMMARY = "Print the arms, the refused ones with the reason, the blocks, engine starts, cells and GPU time."
+SUMMARY = (
+    "Print the arms, the refused ones with the reason, and per block which arm runs when, and what it takes."
+)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -14,6 +17,6 @@ def run(arguments: Sequence[str]) -> int:
     options, words = parse("plan", SUMMARY, arguments)
     found = asked("plan", options, words)
     if found is not None:
-        size = estimate(found.plan, read_timings(found.results))
+        size = estimate(found.plan, read_pace(found.results, found.plan))
         console().print(plan_tables(found.plan, size))
     return 0

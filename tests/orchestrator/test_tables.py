@@ -1,14 +1,13 @@
-"""What the terminal shows."""
+"""What the terminal shows of a sweep's verdicts."""
 
 from dataclasses import replace
 
 from rich.console import Console
 
+from analysis.confirmation import Confirmation
 from analysis.rows import Ratio, VerdictRow
 from analysis.summary import Summary
-from orchestrator.estimate import Estimate, Timing, device_time, estimate, read_timings
-from orchestrator.plan import Refused
-from orchestrator.tables import crossover_lines, plan_tables, ratio_text, verdict_table
+from orchestrator.tables import crossover_lines, ratio_text, verdict_table
 
 ROW = VerdictRow(
     arm="a" * 64,
@@ -81,45 +80,17 @@ def test_ratio_text():
     assert ratio_text(Ratio(value=1.5, lo=1.25, hi=1.75)) == "1.50 [1.25, 1.75]"
 
 
-def test_a_plan_with_a_refused_arm(small_plan):
-    refused = Refused(arm=small_plan.arms[1], rule="k_limit", reason="K is at most 2")
-    plan = replace(small_plan, refused=(refused,), notes=("four points are one",))
-    out = shown(plan_tables(plan, estimate(plan, [])))
-    assert "K is at most 2" in out
-    assert "note: four points are one" in out
-    assert "(tp1/none) > tp1/ngram-k3 > tp1/ngram-k7 > (tp1/none)" in out
-
-
-def test_size_and_time_of_a_plan(small_plan):
-    """2 blocks x 4 runs x 2 levels on one device."""
-    assert estimate(small_plan, []) == Estimate(
-        engine_starts=8, cells=16, device_seconds=None, guessed_cells=16
+def test_a_confirmation_is_a_line_of_its_own():
+    again = Confirmation(
+        arm="a",
+        label="tp1/x",
+        at="C=4",
+        blocks=2,
+        verdict="wins",
+        ratio=None,
+        text="tp1/x C=4 confirmed: ...",
     )
-    baseline, treatment = small_plan.arms[0].digest, small_plan.arms[1].digest
-    foreign = Timing(arm="x", load="c1", seconds=1e6, start_seconds=1e6)
-    timings = [
-        Timing(arm=baseline, load="c1", seconds=10.0, start_seconds=2.0),
-        Timing(arm=baseline, load="c4", seconds=20.0, start_seconds=None),
-        Timing(arm=treatment, load="c1", seconds=6.0, start_seconds=4.0),
-        foreign,
-    ]
-    # starts: 2 x (2 + 4 + 3 + 2), 3 being the mean of the known ones
-    # cells: baselines 4 x 30, one treatment 2 x (6 + 12), the other 4 x 12, 12 being the mean likewise
-    found = estimate(small_plan, timings)
-    assert found.device_seconds == 22.0 + 120.0 + 36.0 + 48.0
-    assert found.guessed_cells == 6
-    assert estimate(small_plan, [foreign]).device_seconds is None
-
-
-def test_device_time_in_words():
-    assert device_time(None, ["gpu"]).startswith("GPU time unknown")
-    assert device_time(7200.0, ["gpu"]) == "about 2.0 GPU-hours"
-    assert device_time(90.0, ["cpu"]) == "about 2 device-minutes"
-
-
-def test_unreadable_results_are_left_to_the_sweep(tmp_path):
-    cell = tmp_path / "s" / "cells" / "c"
-    cell.mkdir(parents=True)
-    (cell / "result.json").write_text("{")
-    assert read_timings(tmp_path) == []
-    assert read_timings(tmp_path / "absent") == []
+    out = shown(
+        verdict_table(Summary(objective="total", threshold=0.02, rows=(ROW,), confirmations=(again,)))
+    )
+    assert "tp1/x C=4 confirmed: ..." in out

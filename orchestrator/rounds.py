@@ -1,0 +1,117 @@
+"""Rounds: how a sweep grows beyond its plan.
+
+`<sweep>/rounds/0001.json` holds why the round was added, its blocks, and the digest of what came before it
+(the plan, or the round before), so that a round can be neither changed nor put into another sweep. Indices of
+blocks go on. A round is appended when all before it is done, and found again by every later run of the
+sweep, which finishes it by the same rules as the plan's own blocks.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+from engines.digest import digest
+from orchestrator.durable import replace_json
+from orchestrator.errors import LedgerError
+from orchestrator.plan import Block, Plan, block_from
+
+FOLDER = "rounds"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """Blocks that were added to a sweep for what its results showed."""
+
+    index: int
+    """From 1; 0 is the plan itself."""
+    reason: str
+    """For people."""
+    blocks: tuple[Block, ...]
+    parent: str
+    """Digest of the round before, of the plan for the first."""
+
+    @property
+    def digest(self) -> str:
+        """Identity: the blocks and everything before them."""
+        return digest([self.index, [asdict(block) for block in self.blocks], self.parent])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON, with the digest beside what it identifies."""
+        return {**asdict(self), "digest": self.digest}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Rebuild from `to_dict`'s form.
+
+        Raises:
+            ValueError: the content does not match its digest.
+        """
+        blocks = tuple(block_from(block) for block in data["blocks"])
+        found = cls(index=data["index"], reason=data["reason"], blocks=blocks, parent=data["parent"])
+        if found.digest != data["digest"]:
+            message = "its content does not match its digest"
+            raise ValueError(message)
+        return found
+
+
+class Rounds:
+    """The rounds of one sweep, read from its folder; the driver appends."""
+
+    def __init__(self, directory: Path, plan: Plan) -> None:
+        """Read what earlier runs appended.
+
+        Raises:
+            LedgerError: a round is damaged, foreign or missing; the message names the file.
+        """
+        self._folder = directory / FOLDER
+        self._plan = plan
+        self._rounds: list[Round] = []
+        for path in sorted(self._folder.glob("[0-9]*.json")):
+            self._rounds.append(self._read(path))
+
+    @property
+    def rounds(self) -> tuple[Round, ...]:
+        """The appended rounds, in order."""
+        return tuple(self._rounds)
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """The plan's blocks and all that were appended."""
+        return (*self._plan.blocks, *(block for round_ in self._rounds for block in round_.blocks))
+
+    def append(self, reason: str, blocks: Sequence[Block]) -> Round:
+        """Add a round with these blocks, numbered on from the last, and return it."""
+        index = len(self._rounds) + 1
+        first = max((block.index for block in self.blocks), default=-1) + 1
+        found = Round(
+            index=index,
+            reason=reason,
+            blocks=tuple(
+                replace(block, index=number, round=index) for number, block in enumerate(blocks, start=first)
+            ),
+            parent=self._last,
+        )
+        self._folder.mkdir(exist_ok=True)
+        replace_json(self._folder / f"{index:04d}.json", found.to_dict())
+        self._rounds.append(found)
+        return found
+
+    @property
+    def _last(self) -> str:
+        return self._rounds[-1].digest if self._rounds else self._plan.digest
+
+    def _read(self, path: Path) -> Round:
+        try:
+            found = Round.from_dict(json.loads(path.read_text()))
+            if (found.index, found.parent) != (len(self._rounds) + 1, self._last):
+                message = "it does not follow on what is before it"
+                raise ValueError(message)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            message = (
+                f"{path} is no round of sweep {self._plan.sweep} ({error}); move it and those after it out "
+                f"of {FOLDER}/: what they measured is then left out, and measured again where it is wanted"
+            )
+            raise LedgerError(message) from error
+        return found
