@@ -23,7 +23,8 @@ from orchestrator.progress import Progress
 from orchestrator.provenance import write_provenance
 from orchestrator.retries import BLOCK_RETRIES, worth_another_try
 from orchestrator.scribe import Scribe
-from orchestrator.standing import BlockEnded, PoolNote
+from orchestrator.standing import BlockEnded
+from orchestrator.status import Status
 from orchestrator.tracking import Recorder
 
 
@@ -35,6 +36,8 @@ class Surroundings:
     """The MLflow view."""
     say: Callable[[str], None]
     """Shows a line to a person."""
+    show: Callable[[Status], None] | None = None
+    """Shows how the sweep stands, about once a second; None where nobody watches a display."""
     runner: type = BlockRunner
     """Class whose `run(task)` yields a block's reports on its node."""
 
@@ -46,6 +49,7 @@ def run_sweep(
     *,
     recorder: Recorder,
     say: Callable[[str], None],
+    show: Callable[[Status], None] | None = None,
     retry_failed: bool = False,
     take_over: bool = False,
     runner: type = BlockRunner,
@@ -58,6 +62,7 @@ def run_sweep(
         results: folder that keeps the sweeps.
         recorder: the MLflow view.
         say: shows a line to a person.
+        show: shows how the sweep stands, about once a second, from a thread of its own.
         retry_failed: measure failed cells again, whatever their cause.
         take_over: take the sweep over from a driver on another machine that is dead.
         runner: class whose `run(task)` yields a block's reports on its node.
@@ -68,7 +73,7 @@ def run_sweep(
         SweepFailedError: nothing was measured at all; the outcomes are recorded.
         Interrupted: a signal stopped it; the message says what is left.
     """
-    around = Surroundings(recorder=recorder, say=say, runner=runner)
+    around = Surroundings(recorder=recorder, say=say, show=show, runner=runner)
     with Interrupts() as interrupts, Ledger(results, plan, take_over=take_over) as ledger:
         return _Sweep(ledger, workload, around, interrupts).run(retry_failed=retry_failed)
 
@@ -86,6 +91,9 @@ class _Sweep:
         self.recorder = around.recorder
         self.interrupts = interrupts
         self.scribe = Scribe(ledger, around.recorder, interrupts, around.say)
+        self.progress = Progress(
+            self.plan, ledger.directory, say=around.say, show=around.show, known=ledger.results()
+        )
         self.cuts: Counter[tuple[int, str]] = Counter()
         """How often each block ended before its time, by cause."""
         self.new_cells = 0
@@ -98,7 +106,8 @@ class _Sweep:
         with self.interrupts.held():
             self.recorder.open(self.plan, self.ledger.directory)
         try:
-            return self._run(retry_failed=retry_failed)
+            with self.progress:
+                return self._run(retry_failed=retry_failed)
         except LockLostError:
             raise  # MLflow has another writer now, too
         except Interrupted as stop:
@@ -129,7 +138,7 @@ class _Sweep:
     def _run(self, *, retry_failed: bool) -> SweepOutcome:
         known = self.ledger.results()
         for result in infeasible_cells(self.plan, known):
-            self.scribe.cell(CellReport(result=result))
+            self._record(CellReport(result=result))
         again = worth_another_try(known, self.ledger.earlier())
         if retry_failed:
             again |= {result.cell for result in known if result.outcome == FAILED}
@@ -153,7 +162,10 @@ class _Sweep:
 
     def _measure(self, segments: Sequence[Segment]) -> None:
         """Run `segments`, and in new ones what is worth another try."""
-        with BlockPool(self.plan, self.workload, runner=self.around.runner) as pool:
+        with (
+            BlockPool(self.plan, self.workload, runner=self.around.runner) as pool,
+            self.progress.watching(pool.snapshot),
+        ):
             while segments:
                 cut = self._play(pool, segments)
                 results = self.ledger.results()
@@ -163,19 +175,17 @@ class _Sweep:
 
     def _play(self, pool: BlockPool, segments: Sequence[Segment]) -> set[int]:
         """Run `segments`, and return the blocks of which something is left that can be tried again."""
-        progress = Progress(self.around.say, cells=sum(segment.cells for segment in segments))
+        self.progress.expect(segments)
         cut: set[int] = set()
         for report in pool.reports(segments):
-            if isinstance(report, PoolNote):
-                self.around.say(report.message)
+            if isinstance(report, CellReport):
+                self._record(report)
+                self.new_cells += 1
                 continue
-            progress.report(report)
+            self.progress.report(report)
             if isinstance(report, EngineReport | EngineStopped):
                 self.engine_starts += isinstance(report, EngineReport)
                 self.scribe.engine(report)
-            elif isinstance(report, CellReport):
-                self.scribe.cell(report)
-                self.new_cells += 1
             elif isinstance(report, BlockEnded) and report.cause is not None:
                 times = self._cut(report, report.cause)
                 if times <= BLOCK_RETRIES[report.cause]:
@@ -198,7 +208,11 @@ class _Sweep:
             for cell in run.cells:
                 if cell.cell not in recorded:
                     result = failed_result(ended.task, run, cell, cause=cause, reason=reason)
-                    self.scribe.cell(CellReport(result=result))
+                    self._record(CellReport(result=result))
+
+    def _record(self, report: CellReport) -> None:
+        self.scribe.cell(report)
+        self.progress.report(report)
 
     def _left_by(self, stop: Interrupted) -> str:
         """Say what a signal left, for people."""

@@ -1,47 +1,164 @@
-"""Progress of a sweep as plain lines: what ended, how it went, how much is left."""
+"""Progress of a sweep: a line for each event, and the `Status` that is shown and written while it runs."""
 
-import time
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
 
-from jobs.result import MEASURED
-from jobs.task import CellReport, EngineReport, Report
-from orchestrator.pool import BlockEnded
+from jobs.result import INFEASIBLE, MEASURED, CellResult
+from jobs.task import CellReport, EngineReport, GpusHeld, Report, StepStarted
+from orchestrator.errors import SweepFailedError
+from orchestrator.live import pair_words, span
+from orchestrator.pending import Segment
+from orchestrator.plan import Plan
+from orchestrator.secrecy import redacted
+from orchestrator.standing import BlockEnded, PoolNote, PoolSnapshot
+from orchestrator.status import FINISHED, RUNNING, STOPPED, Status, write_status
+from orchestrator.tally import Tally
+
+BEAT_SECONDS = 1.0
+"""How often the status is written and shown when nothing happens."""
+GAP_SECONDS = 0.2
+"""Events that come closer share one status."""
 
 
 class Progress:
-    """Says one line a report."""
+    """Says one line an event, and keeps `status.json` and the display up to date while entered.
 
-    def __init__(self, say: Callable[[str], None], *, cells: int) -> None:
+    Args:
+        plan: the sweep.
+        directory: its results folder.
+        say: prints a line.
+        show: shows a status; None where nobody watches a display.
+        known: cells that earlier runs recorded.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        directory: Path,
+        *,
+        say: Callable[[str], None],
+        show: Callable[[Status], None] | None = None,
+        known: Iterable[CellResult] = (),
+    ) -> None:
+        self._directory = directory
         self._say = say
-        self._cells = cells
+        self._show = show
+        self._tally = Tally(plan, known)
+        self._lock = threading.Lock()
+        """Holds the tally: the beat reads what the driver writes."""
+        self._news = threading.Event()
+        self._over = threading.Event()
+        self._snapshot: Callable[[], PoolSnapshot] | None = None
+        self._beat = threading.Thread(target=self._run, daemon=True, name="sweep-status")
         self._done = 0
-        self._started = time.monotonic()
+        self._unwritten: str | None = None
+        """Why the status was not written the last time."""
 
-    def report(self, report: Report | BlockEnded) -> None:
-        """Tell a person about `report`."""
-        if isinstance(report, EngineReport):
-            self._engine(report)
+    def __enter__(self) -> Self:
+        self._beat.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._news.set()
+        self._beat.join()
+        over = not self._tally.left and (error is None or isinstance(error, SweepFailedError))
+        self._publish(FINISHED if over else STOPPED)
+
+    def expect(self, segments: Sequence[Segment]) -> None:
+        """Take what is to run now, in the place of the segments that were expected before."""
+        with self._lock:
+            self._tally.expect(segments)
+        self._news.set()
+
+    @contextmanager
+    def watching(self, snapshot: Callable[[], PoolSnapshot]) -> Iterator[None]:
+        """Ask `snapshot` what runs where, from another thread, until the block has ended."""
+        self._snapshot = snapshot
+        try:
+            yield
+        finally:
+            self._snapshot = None
+
+    def report(self, report: Report | BlockEnded | PoolNote) -> None:
+        """Take `report`, and tell a person about it."""
+        with self._lock:
+            lines = self._take(report)
+        for line in lines:
+            self._say(redacted(line))
+        self._news.set()
+
+    def _take(self, report: Report | BlockEnded | PoolNote) -> list[str]:
+        if isinstance(report, StepStarted):
+            self._tally.step(report)
+        elif isinstance(report, EngineReport):
+            return [_engine(report)]
         elif isinstance(report, CellReport):
-            self._cell(report)
-        elif isinstance(report, BlockEnded) and report.error is not None:
-            self._say(f"block {report.segment.block.index}: {report.error}")
+            return self._cell(report.result)
+        elif isinstance(report, BlockEnded):
+            self._tally.ended(report.segment)
+            if report.error is not None:
+                return self._noted(f"block {report.segment.block.index}: {report.error}")
+        elif isinstance(report, GpusHeld):
+            return self._noted(f"GPUs {', '.join(report.devices)} are set aside: {report.message}")
+        elif isinstance(report, PoolNote):
+            return self._noted(report.message)
+        return []
 
-    def _engine(self, report: EngineReport) -> None:
-        how = (
-            f"ready in {report.seconds:.1f} s"
-            if report.ready
-            else f"failed: {report.message.splitlines()[0]}"
-        )
-        self._say(f"engine {report.run}: {how}")
+    def _noted(self, line: str) -> list[str]:
+        self._tally.note(redacted(line))
+        return [line]
 
-    def _cell(self, report: CellReport) -> None:
+    def _cell(self, result: CellResult) -> list[str]:
+        pairs = self._tally.cell(result)
+        if result.outcome == INFEASIBLE:
+            return []  # known before anything starts: the plan has said so
         self._done += 1
-        result = report.result
         rate = result.metrics.get("throughput/total_tok_s")
         figure = f", {rate:,.0f} tok/s" if rate else ""
         why = "" if result.outcome == MEASURED else f" ({result.cause}: {result.reason})"
-        left = (time.monotonic() - self._started) / self._done * max(0, self._cells - self._done)
-        self._say(
-            f"[{self._done}/{self._cells}] block {result.block} {result.role} {result.arm_label} "
-            f"{result.load}: {result.outcome}{figure}{why}; about {left:.0f} s left"
+        left = self._tally.seconds_left(self._pool())
+        rest = "" if left is None else f"; about {span(left)} left"
+        line = (
+            f"[{self._done}/{self._done + self._tally.left}] block {result.block} {result.role} "
+            f"{self._tally.label(result)} {result.load}: {result.outcome}{figure}{why}{rest}"
         )
+        return [line, *(f"pair {pair_words(pair)}" for pair in pairs)]
+
+    def _pool(self) -> PoolSnapshot | None:
+        snapshot = self._snapshot  # the driver may take it away meanwhile
+        return None if snapshot is None else snapshot()
+
+    def _run(self) -> None:
+        while not self._over.is_set():
+            self._publish(RUNNING)
+            self._news.wait(BEAT_SECONDS)
+            self._over.wait(GAP_SECONDS)
+            self._news.clear()
+
+    def _publish(self, state: str) -> None:
+        pool = self._pool()
+        with self._lock:
+            status = self._tally.status(state, pool)
+        if self._show is not None:
+            self._show(status)
+        try:
+            write_status(self._directory, status)
+            self._unwritten = None
+        except OSError as error:
+            # the sweep does without; its results have a say of their own when the disk is full
+            if self._unwritten is None:
+                self._say(f"the sweep's status cannot be written ({error.strerror}); it goes on without")
+            self._unwritten = str(error)
+
+
+def _engine(report: EngineReport) -> str:
+    if report.ready:
+        return f"engine {report.run}: ready in {report.seconds:.1f} s"
+    return f"engine {report.run}: failed: {report.message.splitlines()[0]}"

@@ -1,0 +1,226 @@
+"""The state of a sweep as its reports tell it: what is done, what runs, what is left, and for how long."""
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from jobs.result import FAILED, INFEASIBLE, INVALID, MEASURED, CellResult
+from jobs.task import StepStarted
+from orchestrator.lock import Owner
+from orchestrator.pace import Pace
+from orchestrator.pairs_so_far import PairsSoFar
+from orchestrator.pending import Segment
+from orchestrator.plan import Plan, Run
+from orchestrator.standing import PoolSnapshot
+from orchestrator.status import PairSoFar, RunningStep, Status
+from orchestrator.time_left import Work, seconds_left
+
+PAIRS = 5
+"""Pairs that are shown."""
+NOTES = 5
+"""Notes that are shown."""
+LOOK_SECONDS = 5.0
+"""The rest is scheduled anew so often; in between its end stays where it was."""
+
+_Key = tuple[int, int]
+"""Block and segment."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Todo:
+    """A segment that was not over when last heard of."""
+
+    segment: Segment
+    done: set[tuple[str, str, str]] = field(default_factory=set)
+    """Arm, role and load label of the cells that have their outcome."""
+    ready: str = ""
+    """Arm whose engine is up."""
+    step: StepStarted | None = None
+    since: float = 0.0
+    """When the step began (`clock`)."""
+
+
+class Tally:
+    """Takes what a driver hears and tells the `Status`. Its caller sees to it that one thread is in it."""
+
+    def __init__(
+        self, plan: Plan, known: Iterable[CellResult] = (), *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Begin with the cells that earlier runs recorded."""
+        self._plan = plan
+        self._clock = clock
+        self._begun = clock()
+        self._owner = Owner.me()
+        self._labels = {arm.digest: arm.label for arm in plan.arms}
+        stateful = [arm.digest for arm in plan.arms if arm.config.drafter.stateful]
+        self._stateful: Collection[str] = frozenset(stateful)
+        self._pace = Pace(stateful=stateful)
+        self._outcomes: dict[str, tuple[str, str]] = {}
+        """Cell -> outcome and cause: a cell that is tried again has its last one only."""
+        self._todo: dict[_Key, _Todo] = {}
+        self._pairs_so_far = PairsSoFar()
+        self._pairs: deque[PairSoFar] = deque(maxlen=PAIRS)
+        self._notes: deque[str] = deque(maxlen=NOTES)
+        self._end: float | None = None
+        """Expected end (`clock`)."""
+        self._looked = -LOOK_SECONDS
+        self._left: dict[int, int] = {}
+        """Block -> cells without an outcome."""
+        for result in known:
+            self.cell(result)
+
+    @property
+    def left(self) -> int:
+        """Cells without an outcome."""
+        return sum(self._left.values())
+
+    def expect(self, segments: Sequence[Segment]) -> None:
+        """Take what is to run now; what other blocks left undone before stays left, and is not run."""
+        self._todo = {(segment.block.index, segment.index): _Todo(segment=segment) for segment in segments}
+        self._left |= {segment.block.index: segment.cells for segment in segments}
+        self._looked = -LOOK_SECONDS
+
+    def step(self, report: StepStarted) -> None:
+        """Take the beginning of an engine start or a cell."""
+        todo = self._todo.get((report.block, report.segment))
+        if todo is not None:
+            todo.step, todo.since = report, self._clock()
+            todo.ready = report.arm if report.cell is not None else ""
+
+    def cell(self, result: CellResult) -> list[PairSoFar]:
+        """Take a cell's outcome and return the pairs that it finishes."""
+        self._outcomes[result.cell] = (result.outcome, result.cause or "unknown")
+        self._pace.learn(result)
+        if result.outcome != INFEASIBLE and self._left.get(result.block):
+            self._left[result.block] -= 1
+        todo = self._todo.get((result.block, result.segment))
+        if todo is not None:
+            todo.done.add((result.arm, result.role, result.load))
+            todo.step = None
+        pairs = self._pairs_so_far.take(result, self.label(result))
+        self._pairs.extendleft(pairs)
+        return pairs
+
+    def ended(self, segment: Segment) -> None:
+        """Take the end of a block's process; what it left undone is left until it is expected again."""
+        self._todo.pop((segment.block.index, segment.index), None)
+
+    def note(self, text: str) -> None:
+        """Keep a sentence about the cluster or a lost block."""
+        self._notes.append(text)
+
+    def label(self, result: CellResult) -> str:
+        """Return the label of a cell's arm; an infeasible one is no arm of the plan."""
+        return self._labels.get(result.arm, result.arm_label)
+
+    def status(self, state: str, pool: PoolSnapshot | None) -> Status:
+        """Return the state of the sweep.
+
+        Args:
+            state: `running`, `finished` or `stopped`.
+            pool: what runs where; None before the cluster is known, and at the end.
+        """
+        now = self._clock()
+        counts = Counter(outcome for outcome, _ in self._outcomes.values())
+        causes = Counter(cause for outcome, cause in self._outcomes.values() if outcome in (INVALID, FAILED))
+        return Status(
+            sweep=self._plan.sweep,
+            state=state,
+            measured=counts[MEASURED],
+            invalid=counts[INVALID],
+            failed=counts[FAILED],
+            infeasible=counts[INFEASIBLE],
+            causes=dict(causes.most_common()),
+            left=self.left,
+            running=() if pool is None else self._running(pool, now),
+            waiting=0 if pool is None else pool.waiting,
+            resource=self._plan.cluster.resource,
+            devices_in_use=0 if pool is None else pool.devices_in_use,
+            devices_held=0 if pool is None else pool.devices_held,
+            devices_total=0 if pool is None else pool.devices_total,
+            seconds=now - self._begun,
+            seconds_left=self.seconds_left(pool),
+            pairs=tuple(self._pairs),
+            notes=tuple(self._notes),
+            owner=self._owner,
+            heartbeat=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+
+    def seconds_left(self, pool: PoolSnapshot | None) -> float | None:
+        """Return how long the rest is expected to take; None until a start and a cell were timed."""
+        now = self._clock()
+        end = None if pool is None else self._expected_end(pool, now)
+        return None if end is None else max(0.0, end - now)
+
+    def _running(self, pool: PoolSnapshot, now: float) -> tuple[RunningStep, ...]:
+        steps = []
+        for block in sorted(pool.running, key=lambda block: block.block):
+            todo = self._todo.get((block.block, block.segment))
+            step = None if todo is None else todo.step
+            steps.append(
+                RunningStep(
+                    block=block.block,
+                    segment=block.segment,
+                    node=block.node,
+                    devices=block.devices,
+                    arm="" if step is None else self._labels[step.arm],
+                    role="" if step is None else step.role,
+                    load="" if step is None else step.load,
+                    seconds=now - (todo.since if todo is not None and step is not None else block.since),
+                )
+            )
+        return tuple(steps)
+
+    def _expected_end(self, pool: PoolSnapshot, now: float) -> float | None:
+        """Return when the sweep is expected to end (`clock`)."""
+        if now - self._looked < LOOK_SECONDS:
+            return self._end
+        self._looked = now
+        runs = {(block.block, block.segment) for block in pool.running}
+        running: list[Work] = []
+        waiting: list[Work] = []
+        for key, todo in self._todo.items():
+            seconds = self._seconds(todo, now)
+            if seconds is None:
+                self._end = None
+                return None
+            work = Work(devices=todo.segment.block.devices, seconds=seconds)
+            (running if key in runs else waiting).append(work)
+        devices = max(1, pool.devices_total - pool.devices_held)
+        self._end = now + seconds_left(running, waiting, devices=devices)
+        return self._end
+
+    def _seconds(self, todo: _Todo, now: float) -> float | None:
+        """Return what is left of a segment; None while unknown."""
+        if not todo.done and todo.step is None:
+            return self._pace.seconds(todo.segment)
+        total = 0.0
+        for run in todo.segment.runs:
+            levels = tuple(level for level in run.levels if (run.arm, run.role, level.label) not in todo.done)
+            if not levels:
+                continue
+            seconds = self._pace.run_seconds(Run(arm=run.arm, role=run.role, levels=levels))
+            start = self._pace.start_seconds(run.arm)
+            if seconds is None or start is None:
+                return None
+            begun = len(levels) < len(run.levels) or self._is_up(todo, run)
+            total += seconds - (start if begun and run.arm not in self._stateful else 0.0)
+        return max(0.0, total - self._spent(todo, now))
+
+    @staticmethod
+    def _is_up(todo: _Todo, run: Run) -> bool:
+        return todo.step is not None and todo.step.role == run.role and todo.ready == run.arm
+
+    def _spent(self, todo: _Todo, now: float) -> float:
+        """Return how much of the present step is over, of what was expected of it."""
+        if todo.step is None:
+            return 0.0
+        step = todo.step
+        expected = (
+            self._pace.start_seconds(step.arm)
+            if step.cell is None
+            else self._pace.cell_seconds(step.arm, step.load)
+        )
+        return min(now - todo.since, expected or 0.0)
