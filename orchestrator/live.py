@@ -8,6 +8,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from orchestrator.secrecy import redacted
 from orchestrator.status import FINISHED, RUNNING, PairSoFar, RunningStep, Status
 
 Say = Callable[[str], None]
@@ -22,7 +23,7 @@ def screen(console: Console) -> Iterator[tuple[Say, Show | None]]:
     """
 
     def say(line: str) -> None:
-        console.print(line, markup=False)
+        console.print(redacted(line), markup=False)
 
     if not console.is_terminal:
         yield say, None
