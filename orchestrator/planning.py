@@ -18,9 +18,10 @@ from orchestrator.arms import build_arms, engine_config, left_out, swept_keys
 from orchestrator.binding import Bound, bind_workload, epoch_notes
 from orchestrator.blocks import schedule
 from orchestrator.errors import ConfigError
+from orchestrator.labels import check_require
 from orchestrator.levels import ascending, check_one_axis, open_loop_notes
 from orchestrator.models import folder_digest, model_folder, resolve_model
-from orchestrator.plan import Cluster, Plan, Timeouts, check_name
+from orchestrator.plan import POLICIES, WAIT, Cluster, Plan, Timeouts, check_name
 from orchestrator.secrecy import check_no_secrets
 from orchestrator.sharing import check_share, sharing_notes
 from orchestrator.sweep import Point
@@ -187,7 +188,21 @@ def _with_draft_model(config: EngineConfig) -> EngineConfig:
 
 
 def cluster_for(settings: Mapping[str, Any], device: str) -> Cluster:
-    """Return the cluster with what `null` stands for filled in for this kind of device."""
+    """Return the cluster with what `null` stands for filled in for this kind of device.
+
+    Raises:
+        ConfigError: a label, or a policy, that is none.
+    """
+    check_require(settings["require"])
+    if settings["on_infeasible"] not in POLICIES:
+        message = (
+            f"cluster.on_infeasible is {settings['on_infeasible']!r}; choose fail (a block that no node can hold "
+            "stops the sweep at once) or wait (for a node that joins)"
+        )
+        raise ConfigError(message)
+    if settings["on_infeasible"] == WAIT and settings["address"] is None:
+        message = "cluster.on_infeasible=wait needs a cluster (cluster.address): a local Ray never grows"
+        raise ConfigError(message)
     resource = settings["resource"] or ("GPU" if device == "gpu" else _CUSTOM_RESOURCE)
     slots = settings["slots"]
     if slots is None and settings["address"] is None and resource != "GPU":
@@ -199,6 +214,9 @@ def cluster_for(settings: Mapping[str, Any], device: str) -> Cluster:
         slots=slots,
         cpus_per_device=_CPUS_PER_DEVICE[device] if cpus is None else cpus,
         load_cpus=settings["load_cpus"],
+        require=dict(settings["require"]),
+        exclusive_node=settings["exclusive_node"],
+        on_infeasible=settings["on_infeasible"],
     )
 
 
@@ -224,12 +242,15 @@ def _check_design(design: Mapping[str, Any]) -> None:
     check_share(design["share"])
     if design["budget"] is not None and design["budget"] <= 0:
         message = (
-            f"design.budget is {design['budget']:g}; it counts GPU-hours (device-hours where there is no GPU): "
-            "choose more than 0, or null for no limit"
+            f"design.budget is {design['budget']:g}; it counts GPU-hours (device-hours where there is no "
+            "GPU): choose more than 0, or null for no limit"
         )
         raise ConfigError(message)
-    if design["confirm"] < 0:
-        message = f"design.confirm is {design['confirm']}; it counts blocks: choose 2 or more, or 0 for none"
+    if design["confirm"] < 0 or design["confirm"] == 1:
+        message = (
+            f"design.confirm is {design['confirm']}; it counts fresh blocks for the winner: choose 2 or more "
+            "(one has no interval), or 0 for none"
+        )
         raise ConfigError(message)
     if design["warmup_requests"] < 0 or design["threshold"] < 0:
         message = "design.warmup_requests and design.threshold cannot be negative; 2 and 0.02 are usual"

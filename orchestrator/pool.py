@@ -1,63 +1,74 @@
-"""Blocks on Ray: several at once as nodes have room, largest first, their reports in one stream.
+"""Blocks on Ray: several at once as nodes have room, their reports in one stream.
 
-A block's process returns its reports through a streaming generator; this module only waits, and frees what a
-block held at any ending of it.
+A block's process returns its reports through a streaming generator. This module starts it where the queue
+found a slice, waits without ever blocking on one block, and frees what a block held at any ending of it.
+Nodes may join and leave meanwhile: what ran on a node that left is lost, and can go on elsewhere.
 """
 
-import logging
-import math
-import os
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import ray
 from ray.exceptions import RayError
-from ray.util.placement_group import placement_group_table
-from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from jobs.block import BlockRunner
-from jobs.task import BlockTask, Report
+from jobs.task import GpusHeld, Report
 from jobs.workload.tokens import TokenWorkload
-from orchestrator.interrupts import handlers_kept
+from orchestrator.connection import actor_in, connect
+from orchestrator.packing import Holding
 from orchestrator.pending import Segment, block_task
-from orchestrator.placement import Demand, Fit, Node, Slot, check_feasible, fit, nodes_of, take
-from orchestrator.plan import Cluster, Plan
+from orchestrator.placement import Demand
+from orchestrator.plan import Plan
+from orchestrator.queue import Admit, BlockQueue, Expected
+from orchestrator.slots import Slots
+from orchestrator.standing import (
+    BLOCK_LOST,
+    GPUS_HELD,
+    NODE_LOST,
+    BlockEnded,
+    Placing,
+    PoolNote,
+    PoolSnapshot,
+    Running,
+    snapshot_of,
+)
 
-PLACE_SECONDS = 30.0
-"""A slice that fits by our count and is not reserved after so long is held by others: try again later."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockEnded:
-    """A block's process is gone: it did all it was told, or `error` says why not."""
-
-    segment: Segment
-    task: BlockTask
-    error: str | None
-
-
-@dataclass(slots=True, kw_only=True)
-class _Running:
-    segment: Segment
-    task: BlockTask
-    demand: Demand
-    where: Fit
-    slot: Slot
-    actor: Any
-    stream: Any
+LOOK_SECONDS = 1.0
+"""How often nodes and waiting blocks are looked at again, beside each end of a block."""
+POLL_SECONDS = 0.05
+"""Longest wait for a report while the reservation of a slice is pending."""
 
 
 class BlockPool:
     """The segments of a plan, run on a Ray cluster."""
 
-    def __init__(self, plan: Plan, workload: TokenWorkload) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        workload: TokenWorkload,
+        *,
+        runner: type = BlockRunner,
+        expected: Expected | None = None,
+    ) -> None:
+        """Prepare to run segments of `plan`.
+
+        Args:
+            plan: the sweep.
+            workload: its frozen tokens.
+            runner: class whose `run(task)` yields a block's reports on its node.
+            expected: seconds that a segment will take; orders equals, and tells what may fill a gap.
+        """
         self.plan = plan
         self._workload = workload
+        self._runner = runner
+        self._expected = expected or _unknown
+        self._slots = Slots(plan.cluster)
+        self._queue = BlockQueue(plan, self._slots, self._expected)
+        self._running: list[Running] = []
         self._ours = False
-        self._running: list[_Running] = []
 
     def __enter__(self) -> Self:
         self._ours = connect(self.plan.cluster)
@@ -66,127 +77,148 @@ class BlockPool:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for running in list(self._running):
-            self._end(running)
+        self.stop()
+        self._slots.release()
         if self._ours:
             ray.shutdown()
 
-    def reports(self, segments: Sequence[Segment]) -> Iterator[Report | BlockEnded]:
+    def reports(
+        self, segments: Sequence[Segment], admit: Admit | None = None
+    ) -> Iterator[Report | BlockEnded | PoolNote]:
         """Run the segments and yield what they report; a block's `BlockEnded` is its last.
 
         Raises:
-            PlacementError: a block fits no node of the cluster; raised before anything starts.
+            PlacementError: a block fits no node of the cluster and `cluster.on_infeasible` is `fail`; raised
+                before anything starts, or when nothing else runs any more and no such node came back.
         """
-        cluster = self.plan.cluster
-        total = nodes_of(cluster)
-        waiting = sorted(segments, key=lambda segment: (-segment.block.devices, segment.block.index))
-        check_feasible([Demand.of(segment.block.devices, cluster) for segment in waiting], total, cluster)
-        free = total
-        while waiting or self._running:
-            for segment in list(waiting):
-                started = self._start(segment, free, total)
-                if started is not None:
-                    waiting.remove(segment)
-                    free = take(free, started.where, started.demand)
-            for running in self._ready():
-                report = self._next(running)
-                yield report
+        self._slots.refresh()
+        self._queue.fill(segments)
+        due = 0.0
+        while self._queue or self._running:
+            if time.monotonic() >= due:
+                self._slots.refresh()
+                yield from self._queue.advance(admit or _always, self._holdings())
+                due = time.monotonic() + LOOK_SECONDS
+            for found in self._queue.placed(self._holdings()):
+                if isinstance(found, PoolNote):
+                    yield found
+                else:
+                    self._start(found)
+            for report in self._said():
                 if isinstance(report, BlockEnded):
-                    free = take(free, running.where, running.demand, sign=1)
+                    due = 0.0
+                yield report
 
-    def _start(self, segment: Segment, free: Sequence[Node], total: Sequence[Node]) -> _Running | None:
-        demand = Demand.of(segment.block.devices, self.plan.cluster)
-        where = fit(demand, free, total)
-        if where is None:
-            return None
-        name = f"{self.plan.sweep}-b{segment.block.index}-s{segment.index}"
-        slot = Slot(demand, where, self.plan.cluster, name=name)
-        if not slot.wait(PLACE_SECONDS):
-            slot.release()
-            return None
-        # where Ray put it, which need not be the node our own count had in mind
-        where = replace(where, node=placement_group_table(slot.group)["bundles_to_node_id"][0])
+    def stop(self) -> None:
+        """End everything now: block processes, reservations, and what waits."""
+        self._queue.clear()
+        for running in list(self._running):
+            self._running.remove(running)
+            self._kill(running)
+            running.slot.release()
+
+    def snapshot(self) -> PoolSnapshot:
+        """Return what runs and waits now; may be called from another thread."""
+        return snapshot_of(
+            list(self._running),
+            self._slots.suitable,
+            held=self._slots.held_devices,
+            waiting=len(self._queue),
+        )
+
+    def _start(self, placing: Placing) -> None:
+        segment, cluster = placing.segment, self.plan.cluster
+        demand = Demand.of(segment.block.devices, cluster)
         task = block_task(
-            self.plan, segment, self._workload, engine_cores=demand.engine_cores, load_cores=demand.load_cores
+            self.plan,
+            segment,
+            self._workload,
+            engine_cores=demand.engine_cores,
+            load_cores=demand.load_cores,
         )
-        actor = actor_in(slot, self.plan.cluster, BlockRunner)
-        stream = actor.run.options(num_returns="streaming").remote(task)
-        running = _Running(
-            segment=segment, task=task, demand=demand, where=where, slot=slot, actor=actor, stream=stream
+        actor = actor_in(placing.slot, cluster, self._runner)
+        self._running.append(
+            Running(
+                segment=segment,
+                task=task,
+                where=placing.where,
+                slot=placing.slot,
+                actor=actor,
+                stream=actor.run.options(num_returns="streaming").remote(task),
+                expected=self._expected(segment),
+            )
         )
-        self._running.append(running)
-        return running
 
-    def _ready(self) -> list[_Running]:
-        """Return the blocks that have something to say, after at most a second."""
+    def _holdings(self) -> list[Holding]:
+        return [Holding(where=running.where, until=running.left) for running in self._running]
+
+    def _said(self) -> Iterator[Report | BlockEnded | PoolNote]:
+        """Yield what blocks have to say, after at most a second."""
+        seconds = POLL_SECONDS if self._queue.placing else LOOK_SECONDS
+        if not self._running:
+            time.sleep(seconds if self._queue else 0.0)
+            return
         streams = [running.stream for running in self._running]
-        if not streams:
-            return []
-        ready, _ = ray.wait(streams, num_returns=1, timeout=1.0, fetch_local=False)
-        return [running for running in self._running if any(running.stream is stream for stream in ready)]
+        ready, _ = ray.wait(streams, num_returns=1, timeout=seconds, fetch_local=False)
+        alive = {node.name for node in self._slots.nodes}
+        for running in list(self._running):
+            if any(running.stream is stream for stream in ready):
+                yield from self._next(running)
+            elif not ready and running.where.node not in alive:
+                # Ray would tell, but only once it has given up on the node's objects too
+                yield self._ended(running, NODE_LOST, "its node left the cluster")
 
-    def _next(self, running: _Running) -> Report | BlockEnded:
-        error: str | None = None
+    def _next(self, running: Running) -> Iterator[Report | BlockEnded | PoolNote]:
         try:
             report: Report = ray.get(next(running.stream))
         except StopIteration:
-            pass
+            if running.held is not None:
+                devices = ", ".join(running.held.devices)
+                yield PoolNote(
+                    message=f"devices {devices} are set aside until the sweep ends: {running.held.message}"
+                )
+                yield self._ended(running, GPUS_HELD, f"its devices were set aside: {running.held.message}")
+            else:
+                yield self._ended(running)
         except RayError as lost:
-            error = f"the block's process was lost: {str(lost).strip().splitlines()[0]}"
+            self._slots.refresh()
+            alive = any(node.name == running.where.node for node in self._slots.nodes)
+            first = str(lost).strip().splitlines()[0]
+            cause = BLOCK_LOST if alive else NODE_LOST
+            yield self._ended(running, cause, f"the block's process was lost: {first}")
         else:
-            return report
-        self._end(running)
-        return BlockEnded(segment=running.segment, task=running.task, error=error)
+            if isinstance(report, GpusHeld):
+                running.held = report
+            yield report
 
-    def _end(self, running: _Running) -> None:
+    def _ended(self, running: Running, cause: str | None = None, error: str | None = None) -> BlockEnded:
+        """Free what a block held, or set it aside, and return its last word."""
+        ended = BlockEnded(
+            segment=running.segment,
+            task=running.task,
+            seconds=running.seconds,
+            cause=cause,
+            error=error,
+        )
         self._running.remove(running)
+        self._kill(running)
+        if running.held is not None:
+            self._slots.set_aside(running.slot, running.where)
+        elif cause == BLOCK_LOST and self.plan.cluster.resource == "GPU":
+            # the guards take the lost block's engine down meanwhile; its GPUs are nobody's until then
+            self._slots.set_aside(running.slot, running.where, seconds=self.plan.timeouts.stop)
+        else:
+            running.slot.release()
+        return ended
+
+    def _kill(self, running: Running) -> None:
         with suppress(RayError, ValueError):
             ray.kill(running.actor)
-        running.slot.release()
 
 
-def connect(cluster: Cluster) -> bool:
-    """Connect to the cluster, or start a local one; True when this call did it (and its caller ends it)."""
-    if ray.is_initialized():
-        return False
-    with handlers_kept():
-        _connect(cluster)
+def _always(segment: Segment) -> bool:  # noqa: ARG001  the signature of `Admit`
     return True
 
 
-def _connect(cluster: Cluster) -> None:
-    if cluster.address:
-        ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.WARNING)
-        return
-    stand_in = (
-        {} if cluster.resource == "GPU" else {cluster.resource: float(cluster.slots or os.cpu_count() or 1)}
-    )
-    ray.init(
-        num_cpus=len(os.sched_getaffinity(0)),
-        resources=stand_in,
-        include_dashboard=False,
-        log_to_driver=False,
-        logging_level=logging.WARNING,
-    )
-
-
-def actor_in(slot: Slot, cluster: Cluster, runner: type) -> Any:
-    """Start an actor of class `runner` that owns the slot's engine bundle, and return its handle."""
-    devices = math.ceil(slot.engine_bundle[cluster.resource])
-    options: dict[str, Any] = (
-        {"num_gpus": devices}
-        if cluster.resource == "GPU"
-        else {"resources": {cluster.resource: devices}, "num_gpus": 0}
-    )
-    return (
-        ray.remote(runner)
-        .options(
-            num_cpus=slot.engine_bundle["CPU"],
-            max_restarts=0,
-            scheduling_strategy=PlacementGroupSchedulingStrategy(slot.group, placement_group_bundle_index=0),
-            # Ray starts workers at nice 15, and an engine would inherit it
-            runtime_env={"env_vars": {"RAY_worker_niceness": "0"}},
-            **options,
-        )
-        .remote()
-    )
+def _unknown(segment: Segment) -> None:  # noqa: ARG001  the signature of `Expected`
+    return None

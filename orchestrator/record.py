@@ -1,5 +1,6 @@
 """Recording: a workload without replies is completed once by the baseline engine, and frozen in a file."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -12,12 +13,17 @@ from jobs.record import RecorderReady, RecorderSkipped, RecordReport, RecordRunn
 from jobs.workload.conversation import Conversation
 from jobs.workload.formats import count_unanswered
 from jobs.workload.recorded import Recording, RecordingHeader
+from orchestrator.connection import actor_in, connect
 from orchestrator.errors import RecordingError
 from orchestrator.interrupts import Interrupts
-from orchestrator.placement import Demand, Slot, check_feasible, fit, nodes_of
-from orchestrator.pool import PLACE_SECONDS, actor_in, connect
+from orchestrator.placement import Demand, Slot
+from orchestrator.plan import FAIL
 from orchestrator.record_plan import RecordPlan
 from orchestrator.recording_file import RecordingFile
+from orchestrator.slots import Slots
+
+WAIT_LINE_SECONDS = 30.0
+"""How often a recording says that it waits for devices."""
 
 
 def record(plan: RecordPlan, output: Path, *, say: Callable[[str], None]) -> RecordingHeader:
@@ -74,17 +80,16 @@ def _reports(
     ours = connect(cluster)
     try:
         devices = plan.config.layout.devices
+        slots = Slots(cluster)
+        slots.refresh()
+        if cluster.on_infeasible == FAIL:
+            slots.check([devices])
         demand = Demand.of(devices, cluster)
-        total = nodes_of(cluster)
-        check_feasible([demand], total, cluster)
-        where = fit(demand, total, total)
-        assert where is not None, "it was just found feasible"
-        slot = Slot(demand, where, cluster, name=f"record-{plan.config.digest[:10]}")
+        slot = slots.ask(slots.anywhere(demand), name=f"record-{plan.config.digest[:10]}")
         actor: Any = None
         try:
-            while not slot.wait(PLACE_SECONDS):
-                say(f"waiting for {devices} {cluster.resource}: others hold them")
-            task = _task(plan, left, engine_cores=where.engine_cores, load_cores=demand.load_cores)
+            _wait(slot, f"waiting for {devices} {cluster.resource} on one node: none has them free", say=say)
+            task = _task(plan, left, engine_cores=demand.engine_cores, load_cores=demand.load_cores)
             actor = actor_in(slot, cluster, RecordRunner)
             for reference in actor.run.options(num_returns="streaming").remote(task):
                 yield ray.get(reference)
@@ -100,6 +105,16 @@ def _reports(
     finally:
         if ours:
             ray.shutdown()
+
+
+def _wait(slot: Slot, why: str, *, say: Callable[[str], None]) -> None:
+    """Wait until the slot is reserved, and say `why` every half minute."""
+    told = time.monotonic()
+    while slot.node() is None:
+        if time.monotonic() - told > WAIT_LINE_SECONDS:
+            told = time.monotonic()
+            say(why)
+        time.sleep(0.1)
 
 
 def _task(
