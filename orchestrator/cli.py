@@ -15,6 +15,7 @@ from engines.errors import EngineError
 from jobs.errors import JobError
 from orchestrator.errors import SpecloadError
 from orchestrator.interrupts import Interrupted
+from orchestrator.secrecy import redacted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,27 @@ COMMANDS = (
         name="sweep",
         help="run a sweep, or go on with it",
         example="specload sweep -m drafter=ngram,eagle3 drafter.k=3,7 layout=tp1,tp2",
+    ),
+    Command(
+        name="submit",
+        help="have a Ray cluster run a sweep, or go on with it",
+        example="specload submit --address http://HEAD:8265 +experiment=crossover",
+    ),
+    Command(
+        name="status",
+        help="how far a sweep is: on a cluster, or in a results folder",
+        example="specload status SWEEP --address http://HEAD:8265",
+    ),
+    Command(
+        name="logs",
+        help="what the driver of a submitted sweep has printed",
+        example="specload logs SWEEP --follow",
+    ),
+    Command(name="stop", help="stop a submitted sweep; it can go on later", example="specload stop SWEEP"),
+    Command(
+        name="fetch",
+        help="bring the results of a sweep that ran elsewhere",
+        example="specload fetch SWEEP --to results",
     ),
     Command(
         name="report",
@@ -145,13 +167,13 @@ def _is_ours(error: BaseException) -> bool:
 
 def _fail(error: Exception, *, debug: bool) -> int:
     if debug:
-        traceback.print_exception(error)
+        print(redacted("".join(traceback.format_exception(error))), end="", file=sys.stderr)
         return exit_code(error)
     code = exit_code(error)
     known = isinstance(error, SpecloadError) or _is_ours(error)
     text = " ".join(str(error).split())
     words = text if known else f"{type(error).__name__}: {text}. This is a defect; --debug shows where"
-    print(f"specload: {words}", file=sys.stderr)
+    print(f"specload: {redacted(words)}", file=sys.stderr)
     return code
 
 
@@ -166,7 +188,7 @@ def _complete(words: Sequence[str]) -> int:
         print(" ".join(entry.name for entry in COMMANDS if entry.name.startswith(command)))
         return 0
     if line:
-        if command not in ("plan", "sweep"):
+        if command not in ("plan", "sweep", "submit"):
             return 0
         os.environ["COMP_LINE"] = f"{program} {after}"
     collect(words, program="specload")

@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -17,6 +18,7 @@ from typing import Self
 from orchestrator.mirror_files import LAST, restore, snapshot
 from orchestrator.mirror_owner import MirrorOwner
 from orchestrator.remote import RemoteFolder
+from orchestrator.results_root import ResultsRoot
 from orchestrator.secrecy import redacted
 
 log = logging.getLogger(__name__)
@@ -27,6 +29,15 @@ CLOSE_SECONDS = 60.0
 """How long the last pass goes on trying when the store fails."""
 RETRY_SECONDS = 15.0
 """After a failure the store is left alone for so long."""
+
+
+def mirrored(
+    root: ResultsRoot, sweep: str, *, say: Callable[[str], None], take_over: bool = False
+) -> AbstractContextManager[object]:
+    """Return what keeps the sweep's copy while it is entered; nothing for results in a folder."""
+    if root.url is None:
+        return nullcontext()
+    return Mirror(root.url, root.folder / sweep, say=say, take_over=take_over)
 
 
 class Mirror:

@@ -3,6 +3,7 @@
 import os
 import shutil
 import stat
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from orchestrator.errors import ConfigError
@@ -12,7 +13,9 @@ from orchestrator.secrecy import redacted
 CELLS = "cells"
 OWNER = "mirror-owner.json"
 """Who writes to the URL; a file of the mirror alone."""
-_LOCAL = ("driver.lock", OWNER)
+LOCK = "driver.lock"
+"""Says who writes to the local folder."""
+_LOCAL = (LOCK, OWNER)
 LAST = frozenset({"result.json", "manifest.json"})
 """Files of a cell that make it count."""
 
@@ -42,17 +45,30 @@ def restore(remote: RemoteFolder, folder: Path) -> int:
         ConfigError: the URL cannot be read.
     """
     try:
-        wanted = {name: size for name, size in remote.files().items() if _is_safe(name) and name != OWNER}
-        return _bring(remote, folder, sorted(wanted))
+        return bring(remote, folder, files_of_sweep(remote))
     except Exception as error:
-        message = (
-            f"results at {remote.url} cannot be read ({redacted(str(error) or type(error).__name__)}); check "
-            "the address and this machine's credentials for it"
-        )
-        raise ConfigError(message) from error
+        raise unreadable(remote, error) from error
 
 
-def _bring(remote: RemoteFolder, folder: Path, names: list[str]) -> int:
+def files_of_sweep(remote: RemoteFolder) -> list[str]:
+    """Return the relative paths of a sweep's files at a URL, those that would leave the folder left out."""
+    return sorted(name for name in remote.files() if _is_safe(name) and name != OWNER)
+
+
+def unreadable(remote: RemoteFolder, error: Exception) -> ConfigError:
+    """Return what to raise when a back end fails in reading."""
+    why = redacted(str(error) or type(error).__name__)
+    return ConfigError(
+        f"results at {remote.url} cannot be read ({why}); check the address and this machine's credentials "
+        "for it"
+    )
+
+
+def bring(remote: RemoteFolder, folder: Path, names: Iterable[str], *, refresh: bool = False) -> int:
+    """Bring these files, as far as they (or the folders of their cells) are not here; return how many.
+
+    With `refresh`, what is no part of a cell is brought even where there is an older one.
+    """
     cells: dict[str, list[str]] = {}
     single: list[str] = []
     for name in names:
@@ -64,7 +80,7 @@ def _bring(remote: RemoteFolder, folder: Path, names: list[str]) -> int:
     brought = 0
     for name in single:
         target = folder / name
-        if not target.exists():
+        if refresh or not target.exists():
             staging = target.with_name(f"{target.name}.{os.getpid()}.tmp")
             remote.get(name, staging)
             staging.replace(target)
@@ -84,7 +100,7 @@ def _bring(remote: RemoteFolder, folder: Path, names: list[str]) -> int:
 
 def _is_passing(name: str) -> bool:
     """Whether a name is that of something that is still being written."""
-    return name.startswith((".tmp", "tmp-")) or name.endswith(".tmp")
+    return name.startswith((".tmp", "tmp-")) or name.endswith((".tmp", ".part"))
 
 
 def _is_safe(name: str) -> bool:

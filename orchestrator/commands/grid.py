@@ -8,12 +8,13 @@ from pathlib import Path
 
 from jobs.errors import MissingRepliesError
 from jobs.workload.tokens import TokenWorkload
-from orchestrator.binding import rebind
+from orchestrator.commands.cluster import add_address
 from orchestrator.errors import ConfigError
 from orchestrator.plan import Plan
 from orchestrator.planning import make_plan
 from orchestrator.record_plan import record_command
-from orchestrator.saved import read_plan
+from orchestrator.results_root import ResultsRoot
+from orchestrator.saved import Saved
 from orchestrator.sweep import collect, config_folder
 
 
@@ -23,8 +24,17 @@ class Asked:
 
     plan: Plan
     workload: TokenWorkload
-    results: Path
+    root: ResultsRoot
+    """Where the sweeps are kept."""
     retry_failed: bool
+    """Measure failed cells again, whatever their cause."""
+    take_over: bool
+    """Take the sweep over from a dead driver on another machine."""
+
+    @property
+    def results(self) -> Path:
+        """The local folder that keeps the sweeps."""
+        return self.root.folder
 
 
 def parse(name: str, summary: str, arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
@@ -37,12 +47,23 @@ def parse(name: str, summary: str, arguments: Sequence[str]) -> tuple[argparse.N
         usage=f"specload {name} [OVERRIDE ...] [-m] [--cfg job] [--config-dir DIR] [options]",
         allow_abbrev=False,
     )
-    parser.add_argument("--from", dest="saved", type=Path, metavar="PLAN", help="run a saved plan.json again")
+    parser.add_argument("--from", dest="saved", metavar="PLAN", help="run a saved plan.json again")
     parser.add_argument(
-        "--results", type=Path, metavar="DIR", help="with --from: the folder that keeps the sweeps"
+        "--results", metavar="PLACE", help="with --from: the folder or URL that keeps the sweeps"
     )
-    if name == "sweep":
+    parser.add_argument(
+        "--work", type=Path, metavar="DIR", help="with results at a URL: the local folder (default: results)"
+    )
+    if name in ("sweep", "submit"):
         parser.add_argument("--retry-failed", action="store_true", help="measure failed cells again")
+        parser.add_argument(
+            "--take-over",
+            action="store_true",
+            help="go on with the sweep of a driver on another machine that died without freeing it",
+        )
+    if name == "submit":
+        add_address(parser)
+        parser.add_argument("--follow", action="store_true", help="print what the driver prints to its end")
     return parser.parse_known_args(arguments)
 
 
@@ -53,13 +74,15 @@ def asked(name: str, options: argparse.Namespace, words: Sequence[str]) -> Asked
         ConfigError: words and options that exclude each other, or what planning refuses.
     """
     retry = bool(getattr(options, "retry_failed", False))
+    take_over = bool(getattr(options, "take_over", False))
     if options.saved is not None:
         if words:
             message = f"--from runs a saved plan as it is; leave out {' '.join(words)}"
             raise ConfigError(message)
-        plan = read_plan(options.saved)
-        results = options.results or _home(options.saved, plan)
-        return Asked(plan=plan, workload=rebind(plan), results=results, retry_failed=retry)
+        saved = Saved.at(options.saved, results=options.results, work=options.work)
+        return Asked(
+            plan=saved.plan, workload=saved.workload, root=saved.root, retry_failed=retry, take_over=take_over
+        )
     if options.results is not None:
         message = "--results goes with --from; otherwise set results=FOLDER"
         raise ConfigError(message)
@@ -71,8 +94,10 @@ def asked(name: str, options: argparse.Namespace, words: Sequence[str]) -> Asked
     except MissingRepliesError as error:
         message = f"{error}; {record_command(points)}"
         raise ConfigError(message) from error
-    results = Path(str(points[0].config["results"])).expanduser()
-    return Asked(plan=planned.plan, workload=planned.workload, results=results, retry_failed=retry)
+    root = ResultsRoot.of(str(points[0].config["results"]), work=options.work)
+    return Asked(
+        plan=planned.plan, workload=planned.workload, root=root, retry_failed=retry, take_over=take_over
+    )
 
 
 def groups_help() -> str:
@@ -95,12 +120,6 @@ def groups_help() -> str:
             "  --cfg job                    prints the configuration and does nothing else",
         ]
     )
-
-
-def _home(saved: Path, plan: Plan) -> Path:
-    """Return the results folder that a saved plan lies in, or the usual one for a plan from elsewhere."""
-    folder = saved.resolve().parent
-    return folder.parent if folder.name == plan.sweep else Path("results")
 
 
 def use_rays_authentication(address: str | None) -> None:

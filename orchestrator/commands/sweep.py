@@ -3,8 +3,11 @@
 from collections.abc import Sequence
 
 from orchestrator.commands.grid import asked, parse, use_rays_authentication
-from orchestrator.estimate import estimate, read_timings
-from orchestrator.tables import console, crossover_lines, plan_tables, verdict_table
+from orchestrator.estimate import estimate, read_pace
+from orchestrator.live import screen
+from orchestrator.mirror import mirrored
+from orchestrator.plan_tables import plan_tables
+from orchestrator.tables import console, crossover_lines, verdict_table
 
 SUMMARY = "Run the sweep. The same words again go on where it stopped; nothing measured is measured twice."
 
@@ -21,18 +24,26 @@ def run(arguments: Sequence[str]) -> int:
     from orchestrator.tracking import recorder_for  # noqa: PLC0415 - see above
 
     out = console()
-    out.print(plan_tables(found.plan, estimate(found.plan, read_timings(found.results))))
-    outcome = run_sweep(
-        found.plan,
-        found.workload,
-        found.results,
-        recorder=recorder_for(found.plan, found.results),
-        say=lambda line: out.print(line, markup=False),
-        retry_failed=found.retry_failed,
-    )
+    out.print(plan_tables(found.plan, estimate(found.plan, read_pace(found.results, found.plan))))
+    with (
+        screen(out) as (say, show),
+        mirrored(found.root, found.plan.sweep, say=say, take_over=found.take_over),
+    ):
+        outcome = run_sweep(
+            found.plan,
+            found.workload,
+            found.results,
+            recorder=recorder_for(found.plan, found.results),
+            say=say,
+            show=show,
+            retry_failed=found.retry_failed,
+            take_over=found.take_over,
+        )
     out.print(verdict_table(outcome.summary))
     out.print(crossover_lines(outcome.summary))
     out.print(f"{outcome.new_cells} cells measured now, {outcome.engine_starts} engine starts", markup=False)
     out.print(f"report: {outcome.report}", markup=False)
+    if found.root.url is not None:
+        out.print(f"results: {found.root.url}/{found.plan.sweep}", markup=False)
     out.print(f"MLflow: specload ui {outcome.directory}", markup=False)
     return 0

@@ -1,0 +1,101 @@
+"""`specload status`: how far a sweep is, on a cluster or in a results folder."""
+
+import argparse
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from orchestrator.commands.cluster import add_address, first_line, located, when
+from orchestrator.errors import ConfigError
+from orchestrator.job_server import JobServer
+from orchestrator.live import status_view
+from orchestrator.remote import RemoteFolder
+from orchestrator.results_root import is_url
+from orchestrator.secrecy import check_url, redacted
+from orchestrator.status import FILE, RUNNING, STOPPED, Status, read_status
+from orchestrator.submission import Submission
+from orchestrator.tables import console
+
+SUMMARY = "Show how far a sweep is. Without a sweep: what was submitted to the cluster."
+_LAST_LINES = 10
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Show the sweep, or the cluster's list."""
+    parser = argparse.ArgumentParser(prog="specload status", description=SUMMARY)
+    parser.add_argument(
+        "sweep",
+        nargs="?",
+        help="results/SWEEP or its URL; or a name, digits of the digest, or submission id on a cluster",
+    )
+    add_address(parser)
+    options = parser.parse_args(arguments)
+    out = console()
+    if options.sweep is None:
+        _list(out, JobServer.at(options.address))
+    elif Path(options.sweep).is_dir() and options.address is None:
+        go_on = f"specload sweep --from {Path(options.sweep) / 'plan.json'}"
+        out.print(status_view(read_status(Path(options.sweep)), go_on=go_on))
+    elif is_url(options.sweep):
+        check_url("the sweep's URL", options.sweep)
+        out.print(status_view(_at_url(RemoteFolder.at(options.sweep))))
+    else:
+        server, found = located(options.address, options.sweep)
+        _show(out, server, found)
+    return 0
+
+
+def _list(out: Console, server: JobServer) -> None:
+    table = Table(show_edge=False)
+    for name in ("sweep", "submission", "state", "started", "ended"):
+        table.add_column(name, overflow="fold")
+    for found in sorted(server.submissions(), key=lambda entry: (entry.started or 0.0, entry.id)):
+        moments = (when(found.started).removeprefix(" at "), when(found.ended).removeprefix(" at "))
+        table.add_row(found.sweep, found.id, found.state.lower(), *moments)
+    out.print(table)
+
+
+def _show(out: Console, server: JobServer, found: Submission) -> None:
+    since = f"ended{when(found.ended)}" if found.ended else f"started{when(found.started)}"
+    out.print(f"{found.id}: {found.state.lower()}, {since}", markup=False)
+    status = _status(found)
+    if status is not None:
+        if not found.lives and status.state == RUNNING:  # the job server knows better than an old file
+            status = replace(
+                status, state=STOPPED, running=(), waiting=0, devices_in_use=0, seconds_left=None
+            )
+        out.print(status_view(status, go_on="specload submit with the same words"))
+        return
+    if found.message:
+        out.print(redacted(first_line(found.message)), markup=False)
+    lines = [line for line in redacted(server.logs(found.id)).splitlines() if line.strip()]
+    out.print("\n".join(lines[-_LAST_LINES:]), markup=False)
+
+
+def _status(found: Submission) -> Status | None:
+    """Return the driver's own words where they can be reached from here: at the URL or in a shared folder."""
+    try:
+        if is_url(found.results):
+            return _at_url(RemoteFolder.at(found.results).child(found.sweep))
+        return read_status(Path(found.results).expanduser() / found.sweep)
+    except ConfigError:
+        return None
+
+
+def _at_url(remote: RemoteFolder) -> Status:
+    try:
+        content = remote.read(FILE)
+    except Exception as error:
+        message = f"{remote.url} cannot be read ({redacted(str(error))}); check your credentials for it"
+        raise ConfigError(message) from error
+    if content is None:
+        message = f"there is no {FILE} at {remote.url}: give the URL of a sweep that was started"
+        raise ConfigError(message)
+    with tempfile.TemporaryDirectory(prefix="specload-status-") as name:
+        path = Path(name) / FILE
+        path.write_bytes(content)
+        return read_status(path)

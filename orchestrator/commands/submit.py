@@ -1,0 +1,72 @@
+"""`specload submit`: have a Ray cluster run a sweep, or go on with it."""
+
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from orchestrator.commands.cluster import attach, when
+from orchestrator.commands.grid import Asked, asked, parse
+from orchestrator.job_server import JobServer
+from orchestrator.results_root import ResultsRoot
+from orchestrator.submit import ATTACHED, FINISHED, HOME, results_there, submit
+from orchestrator.tables import console
+
+SUMMARY = "Plan here, run on a Ray cluster. A sweep that runs is attached to; one that stopped goes on."
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Submit the sweep that the words ask for."""
+    options, words = parse("submit", SUMMARY, arguments)
+    if options.saved is None and not any(word.startswith("cluster.address=") for word in words):
+        words = [*words, "cluster.address=auto"]  # what the cluster offers is not known by this machine
+    found = asked("submit", options, words)
+    if found is None:
+        return 0
+    server = JobServer.at(options.address)
+    out = console()
+    for line in _advice(found, server.address):
+        out.print(line, markup=False)
+    done = submit(server, found.plan, found.workload, found.root, retry_failed=found.retry_failed)
+    sweep = found.plan.sweep
+    if done.what == FINISHED:
+        out.print(
+            f"{sweep} is finished on this cluster ({done.id}); `specload fetch {sweep}` brings its results, "
+            "--retry-failed measures failed cells again",
+            markup=False,
+        )
+        return 0
+    if done.what == ATTACHED:
+        out.print(f"{sweep} runs already as {done.id}: attached to it", markup=False)
+    elif done.before is not None:
+        before = f"{done.before.id} ({done.before.state.lower()}{when(done.before.ended)})"
+        out.print(f"submitted {sweep} as {done.id}; it goes on after {before}", markup=False)
+    else:
+        out.print(f"submitted {sweep} as {done.id}", markup=False)
+    if options.follow:
+        return attach(server, done.id)
+    out.print(
+        f"specload status {sweep} | specload logs --follow {sweep} | specload stop {sweep}", markup=False
+    )
+    return 0
+
+
+def _advice(found: Asked, address: str) -> list[str]:
+    """Return what the user should know before results land where they cannot be reached."""
+    lines = []
+    uri = str(found.plan.tracking.get("uri") or "")
+    served = uri.startswith(("http://", "https://"))
+    local = urlsplit(address).hostname in _LOOPBACK
+    if served and urlsplit(uri).hostname in _LOOPBACK and not local:
+        lines.append(f"note: tracking.uri is {uri}, which for the driver is the cluster's head")
+    if found.root.url is None and not served:
+        lines.append(_stays(found.root))
+    return lines
+
+
+def _stays(root: ResultsRoot) -> str:
+    there = results_there(root)
+    why = f" (results={root.folder} is relative to this folder)" if there == HOME else ""
+    return (
+        f"note: results are kept in {there} on the driver's node{why}; `specload fetch` brings them only "
+        "where that folder is shared with this machine: results=URL or tracking=server makes them reachable"
+    )
