@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.errors import TrackingError
+from orchestrator.errors import TrackingError, TrackingUnreachableError
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -93,8 +93,13 @@ def _answering(client: "MlflowClient", uri: str) -> "MlflowClient":
             f"MLflow store {uri} does not answer ({first_line(error)}). "
             "Start its server, set tracking.uri to another store, or choose tracking=disabled"
         )
-        raise TrackingError(message) from error
+        raise (TrackingUnreachableError if is_server(uri) else TrackingError)(message) from error
     return client
+
+
+def is_server(uri: str) -> bool:
+    """Whether the store is a server: one that does not answer now may do so later."""
+    return uri.startswith(("http://", "https://"))
 
 
 def _sqlite_file(uri: str) -> Path | None:

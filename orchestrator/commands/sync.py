@@ -6,6 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from jobs.result import MEASURED
+from orchestrator.errors import ConfigError, TrackingUnreachableError
+from orchestrator.lock import DriverLock
+from orchestrator.pending import pending
 from orchestrator.saved import read_plan
 from orchestrator.tables import console
 
@@ -13,7 +16,7 @@ SUMMARY = "Record in MLflow every cell of a sweep that its store lacks, with rat
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Record what is missing."""
+    """Record what is missing; done twice, the second time finds nothing to do."""
     parser = argparse.ArgumentParser(prog="specload sync", description=SUMMARY)
     parser.add_argument("sweep", type=Path, help="results/SWEEP")
     parser.add_argument("--uri", help="another store than the plan's, for instance one that was disabled")
@@ -21,19 +24,32 @@ def run(arguments: Sequence[str]) -> int:
     # Late: pandas and MLflow take seconds to load, and `--help` should not wait for them.
     from analysis.frame import load_sweep  # noqa: PLC0415 - see above
     from analysis.summary import cell_ratios  # noqa: PLC0415 - see above
-    from orchestrator.tracking import recorder_for  # noqa: PLC0415 - see above
+    from orchestrator.tracking import direct_recorder_for  # noqa: PLC0415 - see above
 
-    plan = read_plan(options.sweep)
+    directory = options.sweep
+    plan = read_plan(directory)
     if options.uri is not None:
         plan = replace(plan, tracking={**plan.tracking, "uri": options.uri})
-    results = load_sweep(options.sweep).results
-    recorder = recorder_for(plan, options.sweep.resolve().parent)
-    recorder.open(plan, options.sweep)
-    shown = recorder.sync((result, options.sweep / "cells" / result.cell) for result in results)
-    recorder.ratios(cell_ratios(results).items())
-    report = options.sweep / "report.html"
-    measured = any(result.outcome == MEASURED for result in results)
-    recorder.close(report if report.is_file() else None, "FINISHED" if measured else "FAILED")
+    recorder = direct_recorder_for(plan, directory.resolve().parent)
+    if recorder is None:
+        message = f"{directory} was swept without MLflow (tracking.uri=disabled); name a store with --uri"
+        raise ConfigError(message)
+    with DriverLock(directory):  # a driver that lives records its cells itself, and one of the two is enough
+        results = load_sweep(directory).results
+        recorder.open(plan, directory)
+        shown = recorder.sync((result, directory / "cells" / result.cell) for result in results)
+        recorder.ratios(cell_ratios(results).items())
+        report = directory / "report.html"
+        measured = any(result.outcome == MEASURED for result in results)
+        ended = "FINISHED" if measured else "FAILED"
+        recorder.close(report if report.is_file() else None, "KILLED" if pending(plan, results) else ended)
+    lacking = recorder.unshown(results)
+    if lacking:
+        message = (
+            f"MLflow store {recorder.uri} failed: it lacks {lacking} of {len(results)} cells, {shown} were "
+            "recorded now. The same command goes on once it answers"
+        )
+        raise TrackingUnreachableError(message)
     said = f"{shown} of {len(results)} cells were missing in MLflow and are recorded now"
     console().print(said, markup=False)
     return 0

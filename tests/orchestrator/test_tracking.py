@@ -23,11 +23,12 @@ from alembic.script import ScriptDirectory
 from mlflow.store.tracking.dbmodels.initial_models import Base
 
 from jobs.result import INVALID, CellResult, Gate
-from orchestrator import tracking
 from orchestrator import tracking_fields as fields
+from orchestrator import tracking_mlflow
 from orchestrator.errors import TrackingError
 from orchestrator.plan import Plan
-from orchestrator.tracking import MlflowRecorder, NullRecorder, recorder_for
+from orchestrator.tracking import NullRecorder, direct_recorder_for, recorder_for
+from orchestrator.tracking_mlflow import MlflowRecorder
 from orchestrator.tracking_store import migrations_folder, open_store, store_uri
 
 
@@ -61,11 +62,17 @@ def results(stores: Path, tmp_path: Path) -> Path:
     return root
 
 
+def direct(plan: Plan, results: Path) -> MlflowRecorder:
+    """What writes to the sweep's store at once."""
+    made = direct_recorder_for(plan, results)
+    assert made is not None
+    return made
+
+
 @pytest.fixture
 def recorder(small_plan: Plan, results: Path) -> MlflowRecorder:
     (results / small_plan.sweep).mkdir()
-    made = recorder_for(small_plan, results)
-    assert isinstance(made, MlflowRecorder)
+    made = direct(small_plan, results)
     made.open(small_plan, results / small_plan.sweep)
     return made
 
@@ -175,7 +182,7 @@ def test_recording_twice_changes_nothing_and_a_new_result_replaces_the_old(
     first = cell(small_plan, outcome="failed", cause="died")
     recorder.record(first, None)
     recorder.record(first, None)
-    again = recorder_for(small_plan, results)
+    again = direct(small_plan, results)
     again.open(small_plan, results / small_plan.sweep)
     again.record(first, None)
     (run,) = runs(results, small_plan)
@@ -192,7 +199,7 @@ def test_a_run_that_a_killed_driver_left_half_written_is_written_again(
     recorder.record(cell(small_plan), None)
     (run,) = runs(results, small_plan)
     open_store(recorder.uri, ours=True).update_run(run.info.run_id, status="RUNNING")
-    again = recorder_for(small_plan, results)
+    again = direct(small_plan, results)
     again.open(small_plan, results / small_plan.sweep)
     assert again.sync([(cell(small_plan), None)]) == 1
     (new,) = runs(results, small_plan)
@@ -224,7 +231,7 @@ def test_closing_ends_the_parent_with_its_report(
     artifacts = results / "mlartifacts" / "study" / parent.info.run_id / "artifacts"
     assert sorted(path.name for path in artifacts.iterdir()) == ["plan.json", "report.html"]
     # The same sweep goes on in the same run.
-    again = recorder_for(small_plan, results)
+    again = direct(small_plan, results)
     again.open(small_plan, sweep)
     (parent,) = runs(results, small_plan, "sweep")
     assert parent.info.status == "RUNNING"
@@ -233,7 +240,7 @@ def test_closing_ends_the_parent_with_its_report(
 def test_a_store_that_fails_mid_sweep_costs_one_warning_and_is_caught_up(
     recorder: MlflowRecorder, small_plan: Plan, results: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
 ) -> None:
-    monkeypatch.setattr(tracking, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(tracking_mlflow, "RETRY_SECONDS", 0.0)
     cells = [cell(small_plan, f"cell-{index}") for index in range(3)]
     store = results / "mlflow.db"
     with closing(sqlite3.connect(store)) as connection, caplog.at_level(logging.WARNING):
@@ -241,9 +248,9 @@ def test_a_store_that_fails_mid_sweep_costs_one_warning_and_is_caught_up(
         for result in cells:
             recorder.record(result, None)
         recorder.ratios([("cell-0", {"ratio/total": 1.0})])
-        warnings = [record for record in caplog.records if record.name == tracking.__name__]
+        warnings = [record for record in caplog.records if record.name == tracking_mlflow.__name__]
         assert len(warnings) == 1
-        assert "the sweep goes on" in warnings[0].getMessage()
+        assert "measuring goes on" in warnings[0].getMessage()
         connection.execute("ALTER TABLE gone RENAME TO runs")
     assert recorder.sync((result, None) for result in cells) == 3
     assert len(runs(results, small_plan)) == 3
@@ -277,7 +284,7 @@ def test_an_older_store_of_ours_is_upgraded_after_a_copy(
     small_plan: Plan, stores: Path, tmp_path: Path
 ) -> None:
     shutil.copy(stores / "old.db", tmp_path / "mlflow.db")
-    recorder = recorder_for(small_plan, tmp_path)
+    recorder = direct(small_plan, tmp_path)
     recorder.open(small_plan, tmp_path / small_plan.sweep)
     recorder.record(cell(small_plan), None)
     assert len(runs(tmp_path, small_plan)) == 1
@@ -318,6 +325,39 @@ def test_a_server_that_is_not_there_is_refused_by_name(
         MlflowRecorder("http://127.0.0.1:9").open(small_plan, tmp_path / small_plan.sweep)
 
 
+def metric_points(recorder: MlflowRecorder, run: Any) -> int:
+    """How often anything was logged on a run."""
+    client = open_store(recorder.uri, ours=True)
+    return sum(len(client.get_metric_history(run.info.run_id, name)) for name in run.data.metrics)
+
+
+def test_syncing_again_changes_nothing_at_all(
+    recorder: MlflowRecorder, small_plan: Plan, results: Path
+) -> None:
+    pairs = [(cell(small_plan, f"cell-{index}"), None) for index in range(2)]
+    seen = []
+    for count in (2, 0, 0):
+        again = direct(small_plan, results)
+        again.open(small_plan, results / small_plan.sweep)
+        assert again.sync(pairs) == count
+        again.ratios([("cell-0", {"ratio/total": 1.29})])
+        again.close(None, "FINISHED")
+        found = [*runs(results, small_plan), *runs(results, small_plan, "sweep")]
+        seen.append(sorted((run.info.run_id, metric_points(again, run)) for run in found))
+    assert seen[0] == seen[1] == seen[2]
+
+
+def test_a_run_of_what_no_longer_counts_is_removed(
+    recorder: MlflowRecorder, small_plan: Plan, results: Path
+) -> None:
+    """A failed try that a later one replaced, or a cell that was set aside."""
+    first, second = cell(small_plan, "cell-1", outcome="failed", cause="died"), cell(small_plan, "cell-2")
+    recorder.sync([(first, None), (second, None)])
+    assert recorder.sync([(second, None)]) == 0
+    assert [run.data.tags["specload.cell_id"] for run in runs(results, small_plan)] == ["cell-2"]
+    assert recorder.unshown([first, second]) == 1
+
+
 def test_tracking_can_be_disabled(small_plan: Plan, tmp_path: Path) -> None:
     plan = replace(small_plan, tracking={"uri": "disabled", "experiment": None})
     recorder = recorder_for(plan, tmp_path)
@@ -332,7 +372,7 @@ def test_tracking_can_be_disabled(small_plan: Plan, tmp_path: Path) -> None:
 
 def test_the_experiment_can_be_named(small_plan: Plan, results: Path) -> None:
     plan = replace(small_plan, tracking={"uri": None, "experiment": "team study"})
-    recorder_for(plan, results).open(plan, results / plan.sweep)
+    direct(plan, results).open(plan, results / plan.sweep)
     client = open_store(store_uri({}, results) or "", ours=True)
     assert client.get_experiment_by_name("team study") is not None
 
@@ -344,7 +384,7 @@ def test_a_deleted_experiment_is_taken_up_again(
     experiment = client.get_experiment_by_name(small_plan.name)
     assert experiment is not None
     client.delete_experiment(experiment.experiment_id)
-    recorder_for(small_plan, results).open(small_plan, results / small_plan.sweep)
+    direct(small_plan, results).open(small_plan, results / small_plan.sweep)
     restored = client.get_experiment_by_name(small_plan.name)
     assert restored is not None
     assert restored.lifecycle_stage == "active"
