@@ -196,6 +196,8 @@ class TrackingSchema:
     """MLflow store; null for `mlflow.db` in the results folder, `disabled` for none."""
     experiment: str | None = None
     """MLflow experiment; null for the study's name."""
+    required: bool = False
+    """Whether an MLflow server that does not answer stops the sweep at its start; else `sync` catches up."""
 
 
 @dataclass
