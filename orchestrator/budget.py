@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from jobs.result import CellResult
+from orchestrator.estimate import device_time
 from orchestrator.pace import Pace
 from orchestrator.pending import Segment
 
@@ -85,9 +86,9 @@ def budget_words(budget: Budget, *, device_hours: float, unit: str) -> str:
     blocks = f"{len(out)} block{'s' if len(out) > 1 else ''}"
     cells = sum(segment.cells for segment in out)
     return (
-        f"design.budget={device_hours:g}: {budget.spent / _HOUR:.2f} {unit}-hours are spent, and {blocks} "
-        f"with {cells} cells did not start because they would need more than what is left; they stay "
-        "pending. The same words with a larger design.budget go on there"
+        f"design.budget={device_hours:g}: {device_time(budget.spent, unit)} are spent, and {blocks} with "
+        f"{cells} cells did not start because they would need more than what is left; they stay pending. The "
+        "same words with a larger design.budget go on there"
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from analysis.summary import summarise
 from jobs.block import BlockRunner
 from jobs.cell import failed_result
 from jobs.errors import WorkloadError
@@ -12,7 +13,10 @@ from jobs.result import FAILED
 from jobs.task import CellReport, EngineReport, EngineStopped
 from jobs.workload.bind import digest_of, read, write
 from jobs.workload.tokens import TokenWorkload
+from orchestrator.budget import Budget, budget_words
+from orchestrator.confirming import confirming_round
 from orchestrator.errors import LockLostError, PlacementError
+from orchestrator.estimate import read_pace
 from orchestrator.interrupts import Interrupted, Interrupts
 from orchestrator.ledger import WORKLOAD, Ledger
 from orchestrator.outcome import SweepOutcome, sum_up
@@ -22,6 +26,7 @@ from orchestrator.pool import BlockPool
 from orchestrator.progress import Progress
 from orchestrator.provenance import write_provenance
 from orchestrator.retries import BLOCK_RETRIES, worth_another_try
+from orchestrator.rounds import Rounds
 from orchestrator.scribe import Scribe
 from orchestrator.standing import BlockEnded
 from orchestrator.status import Status
@@ -94,6 +99,9 @@ class _Sweep:
         self.progress = Progress(
             self.plan, ledger.directory, say=around.say, show=around.show, known=ledger.results()
         )
+        self.rounds = Rounds(ledger.directory, self.plan, set_aside=ledger.set_aside)
+        self.pace = read_pace(ledger.directory.parent, self.plan)
+        self.budget = Budget(self.plan.budget, pace=self.pace, results=ledger.results())
         self.cuts: Counter[tuple[int, str]] = Counter()
         """How often each block ended before its time, by cause."""
         self.new_cells = 0
@@ -103,9 +111,9 @@ class _Sweep:
         self.scribe.write(self._prepare, "the sweep's folder")
         for moved in self.ledger.aside:
             self.around.say(str(moved))
-        with self.interrupts.held():
-            self.recorder.open(self.plan, self.ledger.directory)
         try:
+            with self.interrupts.held():
+                self.recorder.open(self.plan, self.ledger.directory)
             with self.progress:
                 return self._run(retry_failed=retry_failed)
         except LockLostError:
@@ -142,7 +150,7 @@ class _Sweep:
         again = worth_another_try(known, self.ledger.earlier())
         if retry_failed:
             again |= {result.cell for result in known if result.outcome == FAILED}
-        segments = self._pending(again)
+        segments = self._pending(again) or self._next_round()
         try:
             if segments:
                 self._measure(segments)
@@ -152,18 +160,37 @@ class _Sweep:
             if self.new_cells:  # nodes left, and what is left fits none: report what was measured
                 self._finish()
             raise
+        if self.plan.budget is not None and self.budget.left_out:
+            self.around.say(budget_words(self.budget, device_hours=self.plan.budget, unit=self.plan.unit))
+        elif self.plan.confirm and not self.rounds.rounds:
+            self.around.say("no arm wins, so there is none to confirm in fresh blocks (design.confirm)")
         return self._finish()
 
     def _pending(self, again: Iterable[str]) -> list[Segment]:
         """Return the segments still to run, when the outcomes of the cells in `again` do not count."""
         omitted = frozenset(again)
+        results = [result for result in self.ledger.results() if result.cell not in omitted]
+        return pending(self.plan, results, blocks=self.rounds.blocks)
+
+    def _next_round(self) -> list[Segment]:
+        """Append the round that the results ask for, and return its segments; none if they ask for none."""
+        if not self.plan.confirm or self.budget.left_out:
+            return []
         results = self.ledger.results()
-        return pending(self.plan, [result for result in results if result.cell not in omitted])
+        summary = summarise(results, threshold=self.plan.threshold)
+        asked = confirming_round(self.plan, self.rounds.rounds, summary)
+        if asked is None:
+            return []
+        added = self.scribe.write(lambda: self.rounds.append(asked.reason, asked.blocks), "a round")
+        self.around.say(f"round {added.index} {added.reason}: {len(added.blocks)} fresh blocks")
+        return pending(self.plan, results, blocks=added.blocks)
 
     def _measure(self, segments: Sequence[Segment]) -> None:
         """Run `segments`, and in new ones what is worth another try."""
         with (
-            BlockPool(self.plan, self.workload, runner=self.around.runner) as pool,
+            BlockPool(
+                self.plan, self.workload, runner=self.around.runner, expected=self.pace.seconds
+            ) as pool,
             self.progress.watching(pool.snapshot),
         ):
             while segments:
@@ -172,12 +199,13 @@ class _Sweep:
                 again = worth_another_try(results, self.ledger.earlier())
                 blocks = cut | {result.block for result in results if result.cell in again}
                 segments = [each for each in self._pending(again) if each.block.index in blocks]
+                segments = segments or self._next_round()
 
     def _play(self, pool: BlockPool, segments: Sequence[Segment]) -> set[int]:
         """Run `segments`, and return the blocks of which something is left that can be tried again."""
         self.progress.expect(segments)
         cut: set[int] = set()
-        for report in pool.reports(segments):
+        for report in pool.reports(segments, admit=self.budget.admit):
             if isinstance(report, CellReport):
                 self._record(report)
                 self.new_cells += 1
@@ -186,7 +214,10 @@ class _Sweep:
             if isinstance(report, EngineReport | EngineStopped):
                 self.engine_starts += isinstance(report, EngineReport)
                 self.scribe.engine(report)
-            elif isinstance(report, BlockEnded) and report.cause is not None:
+            elif isinstance(report, BlockEnded):
+                self.budget.charge(report.segment, report.seconds)
+                if report.cause is None:
+                    continue
                 times = self._cut(report, report.cause)
                 if times <= BLOCK_RETRIES[report.cause]:
                     cut.add(report.task.block)
@@ -211,13 +242,13 @@ class _Sweep:
                     self._record(CellReport(result=result))
 
     def _record(self, report: CellReport) -> None:
-        self.scribe.cell(report)
+        self.budget.observe(self.scribe.cell(report))
         self.progress.report(report)
 
     def _left_by(self, stop: Interrupted) -> str:
         """Say what a signal left, for people."""
         done = self.ledger.results()
-        left = sum(segment.cells for segment in pending(self.plan, done))
+        left = sum(segment.cells for segment in pending(self.plan, done, blocks=self.rounds.blocks))
         return (
             f"{self.plan.sweep} was stopped by {stop.signal}. {len(done)} cells are recorded and stay; "
             f"{left} are left, those that were being measured among them: they were cancelled and count as "

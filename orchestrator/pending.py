@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from engines.digest import digest
 from jobs.cell import arm_fields
 from jobs.load import LoadLevel
-from jobs.result import CLOSING, FAILED, INFEASIBLE, OPENING, TREATMENT, CellResult
+from jobs.result import CLOSING, INFEASIBLE, OPENING, TREATMENT, CellResult
 from jobs.task import BlockTask, CellTask, RunTask
 from jobs.workload.tokens import TokenWorkload
 from orchestrator.plan import Arm, Block, Plan, Refused, Run
@@ -36,22 +36,20 @@ def pending(
     results: Iterable[CellResult],
     *,
     blocks: Sequence[Block] | None = None,
-    retry_failed: bool = False,
 ) -> list[Segment]:
     """Return the segments still to run, in the order of blocks.
 
     Args:
         plan: the sweep.
         results: all outcomes so far.
-        blocks: the blocks to look at: those of an appended round; None for the plan's own.
-        retry_failed: count a failure as not measured.
+        blocks: the blocks to look at, those of appended rounds among them; None for the plan's own.
     """
     by_block: dict[int, list[CellResult]] = {}
     for result in results:
         if result.outcome != INFEASIBLE:
             by_block.setdefault(result.block, []).append(result)
     segments = (
-        _pending_of(plan, block, by_block.get(block.index, ()), retry_failed=retry_failed)
+        _pending_of(plan, block, by_block.get(block.index, ()))
         for block in (plan.blocks if blocks is None else blocks)
     )
     return [segment for segment in segments if segment.runs]
@@ -107,12 +105,8 @@ def infeasible_cells(plan: Plan, results: Iterable[CellResult]) -> list[CellResu
     return [cell for cell in cells if cell.cell not in recorded]
 
 
-def _pending_of(plan: Plan, block: Block, mine: Sequence[CellResult], *, retry_failed: bool) -> Segment:
-    done = {
-        (result.arm, result.load)
-        for result in mine
-        if result.role == TREATMENT and not (retry_failed and result.outcome == FAILED)
-    }
+def _pending_of(plan: Plan, block: Block, mine: Sequence[CellResult]) -> Segment:
+    done = {(result.arm, result.load) for result in mine if result.role == TREATMENT}
     index = max((result.segment for result in mine), default=-1) + 1
     if not mine:
         return Segment(block=block, index=0, runs=block.runs)

@@ -7,14 +7,13 @@ sweep, which finishes it by the same rules as the plan's own blocks.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
 from engines.digest import digest
 from orchestrator.durable import replace_json
-from orchestrator.errors import LedgerError
 from orchestrator.plan import Block, Plan, block_from
 
 FOLDER = "rounds"
@@ -59,17 +58,20 @@ class Round:
 class Rounds:
     """The rounds of one sweep, read from its folder; the driver appends."""
 
-    def __init__(self, directory: Path, plan: Plan) -> None:
+    def __init__(self, directory: Path, plan: Plan, *, set_aside: Callable[[Path, str], None]) -> None:
         """Read what earlier runs appended.
 
-        Raises:
-            LedgerError: a round is damaged, foreign or missing; the message names the file.
+        A round that is damaged or does not follow on what is before it is given to `set_aside` with the
+        reason, and so is every one after it. The same results ask for that round again and find its cells.
         """
         self._folder = directory / FOLDER
         self._plan = plan
         self._rounds: list[Round] = []
+        problem = ""
         for path in sorted(self._folder.glob("[0-9]*.json")):
-            self._rounds.append(self._read(path))
+            problem = "a round before it was set aside" if problem else self._read(path)
+            if problem:
+                set_aside(path, problem)
 
     @property
     def rounds(self) -> tuple[Round, ...]:
@@ -79,7 +81,7 @@ class Rounds:
     @property
     def blocks(self) -> tuple[Block, ...]:
         """The plan's blocks and all that were appended."""
-        return (*self._plan.blocks, *(block for round_ in self._rounds for block in round_.blocks))
+        return (*self._plan.blocks, *(block for each in self._rounds for block in each.blocks))
 
     def append(self, reason: str, blocks: Sequence[Block]) -> Round:
         """Add a round with these blocks, numbered on from the last, and return it."""
@@ -102,16 +104,13 @@ class Rounds:
     def _last(self) -> str:
         return self._rounds[-1].digest if self._rounds else self._plan.digest
 
-    def _read(self, path: Path) -> Round:
+    def _read(self, path: Path) -> str:
+        """Take the round that `path` holds; return why not, if it is none."""
         try:
             found = Round.from_dict(json.loads(path.read_text()))
-            if (found.index, found.parent) != (len(self._rounds) + 1, self._last):
-                message = "it does not follow on what is before it"
-                raise ValueError(message)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            message = (
-                f"{path} is no round of sweep {self._plan.sweep} ({error}); move it and those after it out "
-                f"of {FOLDER}/: what they measured is then left out, and measured again where it is wanted"
-            )
-            raise LedgerError(message) from error
-        return found
+            return f"it is no round of a sweep ({error})"
+        if (found.index, found.parent) != (len(self._rounds) + 1, self._last):
+            return "it does not follow on this plan and the rounds before it"
+        self._rounds.append(found)
+        return ""
