@@ -1,10 +1,13 @@
 """Packing: which waiting blocks start now, and on which node. Pure arithmetic, without Ray or a clock.
 
-The order is largest first, then longest expected first. A block goes to the smallest node that can hold it,
-and there where it leaves least over, so that large nodes stay open for large blocks. Small blocks fill what
-a large one leaves; but once a large one waits for room, the node that will have it first is reserved: what
-would still be there by then, and be in its way, is not started on it. So no stream of small blocks keeps a
-large one waiting.
+Largest first, then longest expected first. Where the duration of every waiting block is known, two other
+orders are played through to the end beside it (most work first, longest first), and the one that ends soonest
+decides: a small block that takes long must not be what a whole cluster waits for at last.
+
+A block goes to the smallest node that can hold it, and there where it leaves least over, so that large nodes
+stay open for large blocks. Smaller blocks fill what a larger one leaves; but once one has to wait for room,
+the node that will have it first is reserved: what would still be there by then, and in its way, does not
+start on it. So no stream of small blocks keeps a large one waiting.
 """
 
 import math
@@ -12,6 +15,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from orchestrator.placement import Demand, Fit, Node, fit
+
+LOOK_AHEAD = 48
+"""Most waiting blocks whose orders are compared; with more of them, the order of the first hardly matters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +29,11 @@ class Request:
     demand: Demand
     seconds: float | None = None
     """Expected duration; None while nothing like it was timed."""
+
+    @property
+    def duration(self) -> float:
+        """The expected duration; infinite where nobody knows."""
+        return math.inf if self.seconds is None else self.seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +65,9 @@ class _Reservation:
 
 
 def pack(
-    requests: Iterable[Request],
+    requests: Sequence[Request],
     nodes: Sequence[Node],
-    holdings: Iterable[Holding],
+    holdings: Sequence[Holding],
     *,
     exclusive: bool = False,
 ) -> list[Start]:
@@ -68,29 +79,82 @@ def pack(
         holdings: what of them is taken, oldest first.
         exclusive: whether a block wants a node of its own.
     """
+    free = max((node.devices for node in free_nodes(nodes, holdings, exclusive=exclusive)), default=0.0)
+    if all(request.demand.devices > free for request in requests):
+        return []
+    known = 1 < len(requests) <= LOOK_AHEAD and all(request.seconds is not None for request in requests)
+    orders = (largest_first, most_work_first, longest_first) if known else (largest_first,)
+    best = min(
+        (sorted(requests, key=order) for order in orders),
+        key=lambda ordered: _makespan(ordered, nodes, holdings, exclusive=exclusive) if known else 0.0,
+    )
+    return _pack(best, nodes, holdings, exclusive=exclusive)
+
+
+def largest_first(request: Request) -> tuple[float, float, tuple[int, int]]:
+    """Sort key: the most devices, among equals the longest (an unknown duration before known ones)."""
+    return (-request.demand.devices, -request.duration, request.key)
+
+
+def most_work_first(request: Request) -> tuple[float, float, tuple[int, int]]:
+    """Sort key: the most devices times seconds."""
+    return (-request.demand.devices * request.duration, -request.demand.devices, request.key)
+
+
+def longest_first(request: Request) -> tuple[float, float, tuple[int, int]]:
+    """Sort key: the most seconds, among equals the most devices."""
+    return (-request.duration, -request.demand.devices, request.key)
+
+
+def _makespan(
+    ordered: Sequence[Request], nodes: Sequence[Node], holdings: Sequence[Holding], *, exclusive: bool
+) -> float:
+    """Return the seconds until the last of the requests has ended, if they all last as long as expected."""
+    waiting = list(ordered)
+    held = sorted(holdings, key=lambda holding: holding.until)
+    now = 0.0
+    while True:
+        starts = _pack(waiting, nodes, held, exclusive=exclusive)
+        begun = {start.request.key for start in starts}
+        waiting = [request for request in waiting if request.key not in begun]
+        held += [Holding(where=start.where, until=start.request.duration) for start in starts]
+        held.sort(key=lambda holding: holding.until)
+        if not waiting:
+            return now + max((holding.until for holding in held if holding.until < math.inf), default=0.0)
+        if not held or held[0].until == math.inf:
+            return math.inf
+        step = held[0].until
+        now += step
+        held = [replace(holding, until=holding.until - step) for holding in held[1:]]
+
+
+def _pack(
+    ordered: Sequence[Request], nodes: Sequence[Node], holdings: Sequence[Holding], *, exclusive: bool
+) -> list[Start]:
     held = list(holdings)
     owned = {node.name: node for node in nodes}
-    free = {name: _left(node, held, exclusive=exclusive) for name, node in owned.items()}
+    free = {
+        node.name: left
+        for node, left in zip(nodes, free_nodes(nodes, held, exclusive=exclusive), strict=True)
+    }
+    largest = max((node.devices for node in free.values()), default=0.0)
     starts: list[Start] = []
     reserved: _Reservation | None = None
-    for request in sorted(requests, key=order):
-        where = _best(request, free, owned, reserved)
-        if where is not None:
-            starts.append(Start(request=request, where=where))
-            seconds = math.inf if request.seconds is None else request.seconds
-            held.append(Holding(where=where, until=seconds))
-            free[where.node] = _left(owned[where.node], held, exclusive=exclusive)
-            if reserved is not None and reserved.node == where.node and seconds > reserved.at:
-                reserved = replace(reserved, spare=_take(reserved.spare, where))
-        elif reserved is None:
-            reserved = _reserve(request, owned, held, exclusive=exclusive)
+    for request in ordered:
+        where = None if request.demand.devices > largest else _best(request, free, owned, reserved)
+        if where is None:
+            if reserved is None:
+                reserved = _reserve(request, owned, held, exclusive=exclusive)
+            continue
+        starts.append(Start(request=request, where=where))
+        held.append(Holding(where=where, until=request.duration))
+        free[where.node] = _left(owned[where.node], held, exclusive=exclusive)
+        largest = max(node.devices for node in free.values())
+        if largest <= 0:
+            break
+        if reserved is not None and reserved.node == where.node and request.duration > reserved.at:
+            reserved = replace(reserved, spare=_take(reserved.spare, where))
     return starts
-
-
-def order(request: Request) -> tuple[int, float, tuple[int, int]]:
-    """Return the sort key of a waiting block: largest first, then longest (unknown before known)."""
-    seconds = math.inf if request.seconds is None else request.seconds
-    return (-request.demand.devices, -seconds, request.key)
 
 
 def free_nodes(nodes: Sequence[Node], holdings: Sequence[Holding], *, exclusive: bool = False) -> list[Node]:
@@ -113,7 +177,7 @@ def _best(
 def _in_the_way(request: Request, where: Fit, reserved: _Reservation) -> bool:
     if where.node != reserved.node:
         return False
-    if request.seconds is not None and request.seconds <= reserved.at < math.inf:
+    if request.duration <= reserved.at < math.inf:
         return False  # gone before the node is needed
     left = _take(reserved.spare, where)
     return left.devices < 0 or left.cpus < 0

@@ -196,8 +196,8 @@ def cluster_for(settings: Mapping[str, Any], device: str) -> Cluster:
     check_require(settings["require"])
     if settings["on_infeasible"] not in POLICIES:
         message = (
-            f"cluster.on_infeasible is {settings['on_infeasible']!r}; choose fail (a block that no node can hold "
-            "stops the sweep at once) or wait (for a node that joins)"
+            f"cluster.on_infeasible is {settings['on_infeasible']!r}; choose fail (a block that no node can "
+            "hold stops the sweep at once) or wait (for a node that joins)"
         )
         raise ConfigError(message)
     if settings["on_infeasible"] == WAIT and settings["address"] is None:
