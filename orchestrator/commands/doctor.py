@@ -9,6 +9,8 @@ from rich.text import Text
 
 from orchestrator.client_ceiling import SECONDS, ceiling
 from orchestrator.doctor import MISSING, OK, Finding, examine
+from orchestrator.gpu_check import check_words, gpu_check, run_check
+from orchestrator.sweep import collect
 from orchestrator.tables import console
 
 SUMMARY = (
@@ -26,13 +28,44 @@ def run(arguments: Sequence[str]) -> int:
         action="store_true",
         help="instead measure what one load process carries, against a null server on loopback",
     )
-    options = parser.parse_args(arguments)
+    parser.add_argument(
+        "--gpu",
+        action="store_true",
+        help=(
+            "instead check the GPUs and one engine with and without its drafter: start, streams, counters, "
+            "cache, stop, memory; words choose another engine, model or drafter: `--gpu engine=vllm_cpu`"
+        ),
+    )
+    options, words = parser.parse_known_args(arguments)
+    if options.gpu:
+        return _check(words)
+    if words:
+        parser.error(f"{' '.join(words)}: words go with --gpu")
     if options.client:
         print(f"measuring the load process against a null server, about {SECONDS:.0f} s ...", flush=True)
         _show(ceiling(), title="null server: emulated streams without a model, on this machine")
     else:
         _show(examine(options.results))
     return 0
+
+
+def _check(words: Sequence[str]) -> int:
+    """Show each finding when it is made; 1 when something is missing that a measurement relies on."""
+    points = collect(check_words(words), program="specload doctor --gpu")
+    if not points:
+        return 0
+    check = gpu_check(points)
+    print(f"checking this machine and {check.config.label} on {check.config.engine} ...", flush=True)
+    missing = 0
+    out = console()
+    for finding in run_check(check):
+        missing += finding.state == MISSING
+        text = Text.assemble(
+            f"{finding.what}: ", (finding.state, _STYLES.get(finding.state, "yellow")), f", {finding.detail}"
+        )
+        out.print(text.append(f"; {finding.remedy}" if finding.remedy else ""), soft_wrap=True)
+    out.print(f"{missing} missing" if missing else "all that a measurement relies on is there")
+    return 1 if missing else 0
 
 
 def _show(findings: Iterable[Finding], *, title: str | None = None) -> None:
