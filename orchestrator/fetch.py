@@ -15,7 +15,6 @@ from orchestrator.plan import Plan
 from orchestrator.remote import RemoteFolder
 from orchestrator.saved import read_plan
 from orchestrator.secrecy import redacted
-from orchestrator.tracking import LOG_TAIL
 from orchestrator.tracking_fields import CELL_ID, KIND, SWEEP_ID
 from orchestrator.tracking_store import open_store, store_errors
 
@@ -99,7 +98,7 @@ def fetch_mlflow(uri: str, sweep: str, to: Path) -> Fetched:
                 shutil.copy2(item, folder / item.name)
                 files += 1
         cells = {run.data.tags[CELL_ID]: run.info.run_id for run in runs if run.data.tags.get(KIND) == "cell"}
-        files += _get_checked(lambda: _cells(client, cells, folder), folder, plan, where)
+        files += _get_checked(lambda: _cells(client, cells, folder, plan), folder, plan, where)
     except store_errors() as error:
         message = f"{where} does not hand out the results of {sweep}: {redacted(str(error))[:500]}"
         raise FetchError(message) from error
@@ -132,7 +131,7 @@ def _get_checked(get: Callable[[], int], folder: Path, plan: Plan, source: str) 
     raise FetchError(message)
 
 
-def _cells(client: Any, cells: dict[str, str], folder: Path) -> int:
+def _cells(client: Any, cells: dict[str, str], folder: Path, plan: Plan) -> int:
     brought = 0
     (folder / CELLS).mkdir(parents=True, exist_ok=True)
     for cell, run in cells.items():
@@ -141,7 +140,8 @@ def _cells(client: Any, cells: dict[str, str], folder: Path) -> int:
             continue
         with tempfile.TemporaryDirectory(prefix=".tmp-fetch-", dir=folder / CELLS) as name:
             got = Path(client.download_artifacts(run, "", name))
-            (got / LOG_TAIL).unlink(missing_ok=True)  # of the view only; the result has it
+            for stranger in examine(got, plan=plan.digest, cell=cell).strangers:
+                (got / stranger).unlink()  # what only the view has
             shutil.copytree(got, final.with_name(f".tmp-{cell}"))
         final.with_name(f".tmp-{cell}").replace(final)
         brought += sum(1 for _ in final.iterdir())

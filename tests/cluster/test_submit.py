@@ -1,0 +1,194 @@
+"""Submitting to a real Ray head on loopback, behind a token: submit, attach, stop, go on, fetch."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.conftest import SMALL, SPECLOAD, wait_until
+
+pytestmark = pytest.mark.cluster
+
+TOKEN = "0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0"
+WORDS = (
+    *SMALL,
+    "tracking=disabled",
+    "name=sent",
+    "drafter=ngram",
+    "drafter.k=3",
+    "load.concurrency=[1,2]",
+    "design.blocks=3",
+)
+CELLS = 3 * 3 * 2
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def answers(address: str) -> bool:
+    request = urllib.request.Request(f"{address}/api/jobs/", headers={"Authorization": f"Bearer {TOKEN}"})
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+@dataclass
+class Head:
+    """A Ray head, and the commands as its user types them."""
+
+    address: str
+    folder: Path
+    """Where the user is."""
+    home: Path
+    """Home of the driver's node."""
+    environment: dict[str, str]
+
+    def run(self, *words: str, token: str | None = TOKEN, timeout: float = 240) -> tuple[int, str]:
+        env = {**self.environment, "RAY_API_SERVER_ADDRESS": self.address, "COLUMNS": "200"}
+        if token is not None:
+            env["RAY_AUTH_TOKEN"] = token
+        done = subprocess.run(
+            [str(SPECLOAD), *words],
+            cwd=self.folder,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        return done.returncode, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def head(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Head]:
+    folder = tmp_path_factory.mktemp("submit")
+    home = folder / "head-home"
+    user = folder / "user"
+    for path in (home, user):
+        path.mkdir()
+    temp = Path(tempfile.mkdtemp(prefix="slj", dir="/tmp"))  # Ray's sockets need short paths
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    clean |= {"RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0"}
+    ports = {
+        name: free_port()
+        for name in ("port", "dashboard-port", "dashboard-agent-listen-port", "ray-client-server-port")
+    }
+    log = (folder / "ray.log").open("w")
+    process = subprocess.Popen(
+        [
+            str(Path(sys.executable).with_name("ray")),
+            *("start", "--head", "--block", "--node-ip-address", "127.0.0.1"),
+            *("--dashboard-host", "127.0.0.1", "--num-cpus", "4", "--temp-dir", str(temp)),
+            *("--resources", json.dumps({"engine_slot": 1}), "--object-store-memory", str(100 * 2**20)),
+            *(f"--{name}={number}" for name, number in ports.items()),
+        ],
+        env={
+            **clean,
+            "HOME": str(home),
+            "RAY_AUTH_TOKEN": TOKEN,
+            "PATH": f"{SPECLOAD.parent}:{os.environ['PATH']}",
+        },
+        stdout=log,
+        stderr=subprocess.STDOUT,
+    )
+    clean["HOME"] = str(user)  # no token file of this machine's own user
+    found = Head(f"http://127.0.0.1:{ports['dashboard-port']}", user, home, clean)
+    try:
+        assert wait_until(lambda: answers(found.address), seconds=120), (folder / "ray.log").read_text()
+        yield found
+    finally:
+        process.terminate()
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        log.close()
+        shutil.rmtree(temp, ignore_errors=True)
+
+
+def test_a_missing_or_wrong_token_is_told_and_a_typo_never_reaches_the_cluster(head: Head) -> None:
+    code, said = head.run("status", token=None)
+    assert code == 2
+    assert "RAY_AUTH_TOKEN_PATH" in said
+    code, said = head.run("status", token="a" * 64)
+    assert code == 2
+    assert "refuses the token" in said
+    assert "aaaaaaaa" not in said
+    code, said = head.run("submit", *WORDS, "drafter.kay=3")
+    assert code == 2
+    assert "kay" in said
+    assert "sweep-" not in head.run("status")[1]
+
+
+def test_a_sweep_stopped_half_way_is_submitted_again_and_finishes(head: Head) -> None:
+    store = head.folder / "bucket"
+    words = (*WORDS, f"results={store.as_uri()}")
+
+    code, said = head.run("submit", *words)
+    assert code == 0, said
+    (line,) = [line for line in said.splitlines() if line.startswith("submitted sent-")]
+    sweep, job = line.split()[1], line.split()[3]
+    assert job == f"sweep-{sweep.removeprefix('sent-')}-1"
+    code, said = head.run("submit", *words)
+    assert (code, f"{sweep} runs already as {job}: attached to it" in said) == (0, True), said
+
+    cells = store / sweep / "cells"
+    assert wait_until(lambda: len(measured(cells)) >= 4, seconds=180), head.run("logs", sweep)[1]
+    code, said = head.run("status", sweep)
+    assert code == 0
+    assert f"{job}: running" in said
+    code, said = head.run("stop", sweep)
+    assert code == 0, said
+    assert f"{job} is stopped" in said
+    code, said = head.run("status", job)
+    assert f"{job}: stopped" in said
+    before = measured(cells)
+    assert 4 <= len(before) < CELLS
+
+    # the head's disk is lost: the sweep goes on from the copy at the URL
+    shutil.rmtree(head.home / "specload")
+    code, said = head.run("submit", "--follow", *words)
+    assert code == 0, said
+    assert f"as sweep-{sweep.removeprefix('sent-')}-2; it goes on after {job} (stopped" in said
+    after = measured(cells)
+    assert before.items() <= after.items(), "a cell was measured twice"
+    assert not list(cells.glob(".earlier-*"))
+    levels = [json.loads(text) for text in after.values()]
+    assert {result["outcome"] for result in levels} == {"measured"}
+    treatments = {(r["block"], r["concurrency"]) for r in levels if r["role"] == "treatment"}
+    assert len(treatments) == len([r for r in levels if r["role"] == "treatment"]) == 6
+
+    code, said = head.run("submit", *words)
+    assert (code, f"{sweep} is finished on this cluster" in said) == (0, True), said
+    code, said = head.run("fetch", sweep, "--to", "here")
+    assert code == 0, said
+    assert f"{len(after)} cells are in here/{sweep}" in said
+    assert measured(head.folder / "here" / sweep / "cells") == after
+    assert (head.folder / "here" / sweep / "report.html").is_file()
+    code, said = head.run("logs", sweep)
+    assert code == 0
+    assert "report:" in said
+
+
+def measured(cells: Path) -> dict[str, str]:
+    """Content of every complete cell's result."""
+    return {
+        path.parent.name: (path.parent / "result.json").read_text()
+        for path in cells.glob("[!.]*/manifest.json")
+    }
