@@ -2,9 +2,9 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from engines.errors import EngineEnvironmentError
 from engines.registry import engine_named
 from engines.spec import EngineConfig
 from jobs.cores import CoreLease
@@ -19,19 +19,10 @@ from orchestrator.planning import engine_configs
 from orchestrator.sweep import Point
 
 READY_SECONDS = 120.0
-"""Most patience with a start: two of them and the rest have to fit into five minutes."""
+"""Most patience with a start unless the words say: two starts and the rest fit into five minutes."""
 DEFAULTS = {"engine": "vllm", "model": "smollm2", "drafter": "ngram"}
 """Groups that the user's words need not choose."""
 _EMULATED = {"model": "llama31_8b", "drafter": "eagle3"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuCheck:
-    """What is checked."""
-
-    config: EngineConfig
-    """With its drafter; the same without one is checked first."""
-    patience: Patience
 
 
 def check_words(words: Sequence[str]) -> list[str]:
@@ -41,16 +32,38 @@ def check_words(words: Sequence[str]) -> list[str]:
     return [*(f"{group}={option}" for group, option in defaults.items() if group not in named), *words]
 
 
-def gpu_check(points: Sequence[Point]) -> GpuCheck:
-    """Return what the words ask to check.
+def run_check(points: Sequence[Point]) -> Iterator[Finding]:
+    """Yield what is found, quick things first; every engine is stopped before the next one starts.
 
     Raises:
         ConfigError: several points, or an engine that may not run.
-        EngineEnvironmentError: the engine's environment is missing.
     """
     if len(points) != 1:
         message = f"doctor --gpu checks one engine, and these words make {len(points)}; give one value a key"
         raise ConfigError(message)
+    node = node_gpus()
+    yield from device_findings(node)
+    settings, timeouts = points[0].config["engine"], points[0].config["timeouts"]
+    what = f"engine {settings['name']}"
+    if settings["device"] == "gpu" and not node.gpus:
+        remedy = "it was not started: `--gpu engine=vllm_cpu` or `engine=emulator` checks the rest here"
+        yield Finding(what=what, state=MISSING, detail="it needs a GPU, and none is here", remedy=remedy)
+        return
+    try:
+        config = _allowed(points)
+    except EngineEnvironmentError as error:
+        yield Finding(
+            what=what, state=MISSING, detail="no environment", remedy=" ".join(error.message.split())
+        )
+        return
+    ready = timeouts["ready"]
+    if "timeouts.ready" not in points[0].choices:
+        ready = min(READY_SECONDS, ready)
+    yield from _engines(config, node, Patience(ready=ready, stop=timeouts["stop"]))
+
+
+def _allowed(points: Sequence[Point]) -> EngineConfig:
+    """Return the engine that the words ask for, if it may run."""
     (config,) = engine_configs(points)
     refusals = engine_named(config.engine).refusals(config)
     if refusals:
@@ -59,23 +72,19 @@ def gpu_check(points: Sequence[Point]) -> GpuCheck:
     if config.model.max_context < len(PROMPT) + TOKENS:
         message = f"model.max_context is {config.model.max_context}; the check needs {len(PROMPT) + TOKENS}"
         raise ConfigError(message)
-    timeouts = points[0].config["timeouts"]
-    patience = Patience(ready=min(READY_SECONDS, timeouts["ready"]), stop=timeouts["stop"])
-    return GpuCheck(config=config, patience=patience)
+    return config
 
 
-def run_check(check: GpuCheck) -> Iterator[Finding]:
-    """Yield what is found, quick things first; every engine is stopped before the next one starts."""
-    node = node_gpus()
-    yield from device_findings(node)
-    config, engine = check.config, engine_named(check.config.engine)
+def _engines(config: EngineConfig, node: NodeGpus, patience: Patience) -> Iterator[Finding]:
+    """Yield the findings on the engine without its drafter, then with it."""
+    engine = engine_named(config.engine)
     names: tuple[str, ...] = ()
     if config.device == "gpu":
         names = _devices(node, config.layout.devices)
         if not names:
-            wanted = f"{config.layout.devices} GPUs for {config.layout.label}, {len(node.gpus)} are here"
-            remedy = "the engine was not started: choose a smaller layout, or engine=vllm_cpu"
-            yield Finding(what=config.label, state=MISSING, detail=wanted, remedy=remedy)
+            detail = f"{config.layout.label} needs {config.layout.devices} GPUs, {len(node.gpus)} are here"
+            remedy = "it was not started: choose a smaller layout, and look at CUDA_VISIBLE_DEVICES"
+            yield Finding(what=config.label, state=MISSING, detail=detail, remedy=remedy)
             return
     memory = GpuMemory(names)
     dumps: list[Mapping[str, Any]] = []
@@ -91,9 +100,9 @@ def run_check(check: GpuCheck) -> Iterator[Finding]:
                 cores=lease.cores,
             )
             try:
-                resolved = yield from check_engine(fleet, memory, check.patience, known=known)
+                resolved = yield from check_engine(fleet, memory, patience, known=known)
             finally:
-                fleet.stop(grace=check.patience.stop)
+                fleet.stop(grace=patience.stop)
                 fleet.remove_files()
             if resolved is None:
                 return

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from orchestrator.client_ceiling import SECONDS, ceiling
 from orchestrator.doctor import MISSING, OK, Finding, examine
-from orchestrator.gpu_check import check_words, gpu_check, run_check
+from orchestrator.gpu_check import check_words, run_check
 from orchestrator.sweep import collect
 from orchestrator.tables import console
 
@@ -54,11 +54,9 @@ def _check(words: Sequence[str]) -> int:
     points = collect(check_words(words), program="specload doctor --gpu")
     if not points:
         return 0
-    check = gpu_check(points)
-    print(f"checking this machine and {check.config.label} on {check.config.engine} ...", flush=True)
     missing = 0
     out = console()
-    for finding in run_check(check):
+    for finding in run_check(points):
         missing += finding.state == MISSING
         text = Text.assemble(
             f"{finding.what}: ", (finding.state, _STYLES.get(finding.state, "yellow")), f", {finding.detail}"
