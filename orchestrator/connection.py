@@ -30,6 +30,7 @@ def _connect(cluster: Cluster) -> None:
         {} if cluster.resource == "GPU" else {cluster.resource: float(cluster.slots or os.cpu_count() or 1)}
     )
     ray.init(
+        address="local",  # without it Ray joins whatever cluster runs on this machine
         num_cpus=len(os.sched_getaffinity(0)),
         resources=stand_in,
         include_dashboard=False,
