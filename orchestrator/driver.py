@@ -118,7 +118,8 @@ class _Sweep:
                 return self._run(retry_failed=retry_failed)
         except LockLostError:
             raise  # MLflow has another writer now, too
-        except Interrupted as stop:
+        except KeyboardInterrupt as error:
+            stop = self.interrupts.told(error)
             with self.interrupts.held():
                 self.recorder.close(None, status="KILLED")
             raise Interrupted(stop.number, self._left_by(stop)) from None

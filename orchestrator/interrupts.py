@@ -38,6 +38,7 @@ class Interrupts:
     def __init__(self) -> None:
         self._depth = 0
         self._put_off: int | None = None
+        self._latest: int = signal.SIGINT
         self._former: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
@@ -50,6 +51,12 @@ class Interrupts:
     ) -> None:
         for number, handler in self._former.items():
             signal.signal(number, handler)
+        if isinstance(error, KeyboardInterrupt):
+            raise self.told(error) from None
+
+    def told(self, error: KeyboardInterrupt) -> Interrupted:
+        """Return which signal `error` was: a library that waits in C raises a plain `KeyboardInterrupt`."""
+        return error if isinstance(error, Interrupted) else Interrupted(self._latest)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -68,6 +75,7 @@ class Interrupts:
             raise Interrupted(number)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002  the signature of a handler
+        self._latest = number
         if self._depth and self._put_off is None:
             self._put_off = number
             return

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from orchestrator.interrupts import SIGNALS, Interrupts, handlers_kept
+from orchestrator.interrupts import SIGNALS, Interrupted, Interrupts, handlers_kept
 
 pytestmark = pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
 
@@ -67,6 +67,20 @@ def test_an_error_inside_a_hold_is_not_hidden(number: signal.Signals) -> None:
             fail(interrupts)
         with pytest.raises(KeyboardInterrupt):
             write(interrupts)
+
+
+def test_a_signal_that_a_library_turned_into_another_exception_keeps_its_number(
+    number: signal.Signals,
+) -> None:
+    def wait_in_a_library() -> None:
+        try:
+            os.kill(os.getpid(), number)
+        except Interrupted:
+            raise KeyboardInterrupt from None
+
+    with pytest.raises(Interrupted) as caught, Interrupts():
+        wait_in_a_library()
+    assert caught.value.exit_code == 128 + number
 
 
 def test_the_former_handlers_come_back(number: signal.Signals) -> None:
