@@ -1,0 +1,186 @@
+"""Reports in, status out: counts, running steps, pairs and the time that is left."""
+
+from dataclasses import replace
+
+import pytest
+
+from jobs.result import CLOSING, FAILED, INVALID, OPENING, TREATMENT, CellResult
+from jobs.task import StepStarted
+from orchestrator.pending import Segment, pending
+from orchestrator.plan import Plan
+from orchestrator.standing import PoolSnapshot, RunningBlock
+from orchestrator.status import FINISHED, RUNNING, Status
+from orchestrator.tally import LOOK_SECONDS, Tally
+from tests.orchestrator.conftest import LEVELS, outcome
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def segments(small_plan: Plan) -> list[Segment]:
+    return pending(small_plan, [])
+
+
+def snapshot(*running: RunningBlock, waiting: int = 0) -> PoolSnapshot:
+    return PoolSnapshot(
+        running=running,
+        waiting=waiting,
+        devices_in_use=sum(block.devices for block in running),
+        devices_held=0,
+        devices_total=2,
+    )
+
+
+def block(index: int, since: float) -> RunningBlock:
+    return RunningBlock(block=index, segment=0, node="10.0.0.4", devices=1, since=since)
+
+
+def result(plan: Plan, segment: Segment, run: int, level: int, **changes: object) -> CellResult:
+    made = outcome(plan, segment, segment.runs[run], LEVELS[level])
+    metrics = {"throughput/total_tok_s": 100.0}
+    identity = {"pair_key": plan.arm(segment.runs[run].arm).pair_key}
+    return replace(made, **{"seconds": 10.0, "metrics": metrics, "identity": identity, **changes})  # type: ignore[arg-type]  # fields by name
+
+
+def step(segment: Segment, run: int, level: int | None) -> StepStarted:
+    return StepStarted(
+        block=segment.block.index,
+        segment=segment.index,
+        run=f"run-{run}",
+        arm=segment.runs[run].arm,
+        role=segment.runs[run].role,
+        cell=None if level is None else f"cell-{run}-{level}",
+        load="" if level is None else LEVELS[level].label,
+    )
+
+
+def test_counts_go_over_all_runs_of_the_sweep(
+    small_plan: Plan, segments: list[Segment], clock: Clock
+) -> None:
+    first = segments[0]
+    known = [
+        result(small_plan, first, 0, 0),
+        result(small_plan, first, 0, 1, outcome=INVALID, cause="cache_state"),
+        result(small_plan, first, 1, 0, outcome=FAILED, cause="hung"),
+    ]
+    tally = Tally(small_plan, known, clock=clock)
+    status = tally.status(RUNNING, None)
+    assert (status.measured, status.invalid, status.failed, status.left) == (1, 1, 1, 0)
+    tally.expect(segments)
+    assert tally.left == 16
+    tally.cell(result(small_plan, first, 1, 1, outcome=FAILED, cause="hung"))
+    tally.cell(replace(known[2], outcome="measured", cause=None))  # tried again under the same id
+    status = tally.status(RUNNING, None)
+    assert (status.measured, status.invalid, status.failed, status.left) == (2, 1, 1, 14)
+    assert status.causes == {"cache_state": 1, "hung": 1}
+    assert status.done == 4
+
+
+def test_cells_that_no_segment_runs_any_more_stay_left(
+    small_plan: Plan, segments: list[Segment], clock: Clock
+) -> None:
+    tally = Tally(small_plan, clock=clock)
+    tally.expect(segments)
+    tally.ended(segments[0])  # lost, or never started for want of budget
+    again = replace(segments[1], index=1)
+    tally.expect([again])
+    for run in range(len(again.runs)):
+        for level in range(len(LEVELS)):
+            tally.cell(result(small_plan, again, run, level))
+    assert tally.left == segments[0].cells
+
+
+def test_what_runs_is_told_with_its_arm_and_level(
+    small_plan: Plan, segments: list[Segment], clock: Clock
+) -> None:
+    tally = Tally(small_plan, clock=clock)
+    tally.expect(segments)
+    pool = snapshot(block(1, since=990.0), block(0, since=980.0))
+
+    def running() -> list[tuple[int, str, str, str, float]]:
+        steps = tally.status(RUNNING, pool).running
+        return [(s.block, s.arm, s.role, s.load, s.seconds) for s in steps]
+
+    assert running() == [(0, "", "", "", 20.0), (1, "", "", "", 10.0)]
+    tally.step(step(segments[0], 0, None))
+    clock.now += 5
+    assert running()[0] == (0, "tp1/none", OPENING, "", 5.0)
+    tally.step(step(segments[0], 1, 1))
+    clock.now += 7
+    assert running() == [(0, "tp1/ngram-k3", TREATMENT, "c4", 7.0), (1, "", "", "", 22.0)]
+    status = tally.status(RUNNING, pool)
+    assert (status.devices_in_use, status.devices_total, status.running[0].node) == (2, 2, "10.0.0.4")
+
+
+def test_the_rest_is_unknown_then_scheduled_and_shrinks_while_a_step_goes_on(
+    small_plan: Plan, segments: list[Segment], clock: Clock
+) -> None:
+    tally = Tally(small_plan, clock=clock)
+    tally.expect(segments)
+    pool = snapshot(block(0, since=0.0), waiting=1)
+    assert tally.seconds_left(pool) is None
+    clock.now += LOOK_SECONDS
+    tally.step(step(segments[0], 0, None))
+    tally.step(step(segments[0], 0, 0))
+    tally.cell(result(small_plan, segments[0], 0, 0, start_seconds=4.0))
+    # a whole block is 4 starts of 4 s and 8 cells of 10 s; block 0 has one start and one cell less to go, and
+    # the other block has the second device at once
+    assert tally.seconds_left(pool) == pytest.approx(96.0)
+    clock.now += LOOK_SECONDS
+    alone = replace(pool, devices_total=1)
+    assert tally.seconds_left(alone) == pytest.approx((96.0 - 14.0) + 96.0)
+    tally.step(step(segments[0], 0, 1))
+    clock.now += LOOK_SECONDS + 1
+    assert tally.seconds_left(alone) == pytest.approx((96.0 - 14.0 - 6.0) + 96.0)
+    clock.now += 1  # in between its end stays where it was
+    assert tally.seconds_left(alone) == pytest.approx((96.0 - 14.0 - 6.0) + 96.0 - 1.0)
+    clock.now += 100  # a step that takes longer than expected costs what is after it nothing
+    assert tally.seconds_left(alone) == pytest.approx((96.0 - 14.0 - 10.0) + 96.0)
+
+
+def test_a_pair_is_told_when_its_closing_baseline_is_there(
+    small_plan: Plan, segments: list[Segment], clock: Clock
+) -> None:
+    tally = Tally(small_plan, clock=clock)
+
+    def speed(segment: Segment, run: int, tok_s: float, **changes: object) -> list[tuple[str, float, int]]:
+        made = result(small_plan, segment, run, 0, metrics={"throughput/total_tok_s": tok_s}, **changes)
+        return [(pair.arm, round(pair.ratio, 4), pair.blocks) for pair in tally.cell(made)]
+
+    first, second = segments
+    assert [run.role for run in first.runs] == [OPENING, TREATMENT, TREATMENT, CLOSING]
+    assert speed(first, 0, 80.0) == []
+    assert speed(first, 1, 200.0) == []
+    assert speed(first, 2, 300.0, outcome=INVALID, cause="acceptance") == []  # no pair
+    assert speed(first, 3, 125.0) == [("tp1/ngram-k3", 2.0, 1)]
+    assert speed(second, 1, 50.0) == []  # its opening baseline is missing: no pair, whatever comes
+    assert speed(second, 3, 100.0) == []
+    assert speed(replace(second, index=1), 0, 100.0) == []
+    assert speed(replace(second, index=1), 1, 800.0) == []
+    assert speed(replace(second, index=1), 3, 100.0) == [("tp1/ngram-k3", 8.0, 2)]
+    pairs = tally.status(RUNNING, None).pairs
+    assert [(pair.ratio, round(pair.mean, 4)) for pair in pairs] == [
+        (pytest.approx(8.0), 4.0),
+        (pytest.approx(2.0), 2.0),
+    ]
+
+
+def test_a_status_survives_its_file(small_plan: Plan, segments: list[Segment], clock: Clock) -> None:
+    tally = Tally(small_plan, clock=clock)
+    tally.expect(segments)
+    tally.step(step(segments[0], 0, 0))
+    tally.note("block 3 waits for a node")
+    status = tally.status(FINISHED, snapshot(block(0, since=0.0)))
+    assert Status.from_dict(status.to_dict()) == status
+    with pytest.raises(ValueError, match="schema"):
+        Status.from_dict({**status.to_dict(), "schema": 99})
