@@ -69,6 +69,7 @@ class BlockPool:
         self._queue = BlockQueue(plan, self._slots, self._expected)
         self._running: list[Running] = []
         self._ours = False
+        self._begun = False
 
     def __enter__(self) -> Self:
         self._ours = connect(self.plan.cluster)
@@ -89,10 +90,11 @@ class BlockPool:
 
         Raises:
             PlacementError: a block fits no node of the cluster and `cluster.on_infeasible` is `fail`; raised
-                before anything starts, or when nothing else runs any more and no such node came back.
+                before anything starts, later only when nothing else runs and no such node came back.
         """
         self._slots.refresh()
-        self._queue.fill(segments)
+        self._queue.fill(segments, strict=not self._begun)
+        self._begun = True
         due = 0.0
         while self._queue or self._running:
             if time.monotonic() >= due:
@@ -128,6 +130,8 @@ class BlockPool:
 
     def _start(self, placing: Placing) -> None:
         segment, cluster = placing.segment, self.plan.cluster
+        if placing.anywhere:
+            self._slots.refresh()  # the node is new
         demand = Demand.of(segment.block.devices, cluster)
         task = block_task(
             self.plan,
@@ -160,13 +164,18 @@ class BlockPool:
             return
         streams = [running.stream for running in self._running]
         ready, _ = ray.wait(streams, num_returns=1, timeout=seconds, fetch_local=False)
-        alive = {node.name for node in self._slots.nodes}
         for running in list(self._running):
             if any(running.stream is stream for stream in ready):
                 yield from self._next(running)
-            elif not ready and running.where.node not in alive:
-                # Ray would tell, but only once it has given up on the node's objects too
+            elif self._is_orphan(running):
                 yield self._ended(running, NODE_LOST, "its node left the cluster")
+
+    def _is_orphan(self, running: Running) -> bool:
+        """Whether the block's node is gone and all it said was heard; Ray itself may take long to tell."""
+        if any(node.name == running.where.node for node in self._slots.nodes):
+            return False
+        ready, _ = ray.wait([running.stream], timeout=0, fetch_local=False)
+        return not ready
 
     def _next(self, running: Running) -> Iterator[Report | BlockEnded | PoolNote]:
         try:

@@ -45,13 +45,13 @@ class BlockQueue:
         """Whether a reservation that may come at any moment is pending."""
         return any(not placing.anywhere for placing in self._placing)
 
-    def fill(self, segments: Sequence[Segment]) -> None:
-        """Take these segments.
+    def fill(self, segments: Sequence[Segment], *, strict: bool) -> None:
+        """Take these segments; with `strict`, only if all of them can run.
 
         Raises:
             PlacementError: one fits no node, and `cluster.on_infeasible` is `fail`.
         """
-        if self._cluster.on_infeasible == FAIL:
+        if strict and self._cluster.on_infeasible == FAIL:
             self._slots.check([segment.block.devices for segment in segments])
         self._waiting = {_key(segment): segment for segment in segments}
         self._admitted.clear()
@@ -88,7 +88,7 @@ class BlockQueue:
                 slot = self._slots.reserve(start.where, name=self._name(segment))
                 self._placing.append(Placing(segment=segment, where=start.where, slot=slot))
         if self._cluster.on_infeasible == WAIT:
-            for key in self._waiting.keys() - possible.keys():
+            for key in sorted(self._waiting.keys() - possible.keys()):
                 yield from self._ask(self._waiting[key], admit)
         self._give_up_the_hopeless(idle=not running and not self._placing)
 
