@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from orchestrator.errors import ConfigError
 
-MASK = "[redacted]"
+MASK = "***"
 SHORTEST = 8
 """A value of fewer characters is no secret worth the name, and would be found in innocent words."""
 

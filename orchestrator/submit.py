@@ -20,6 +20,7 @@ from orchestrator.ledger import PLAN, WORKLOAD
 from orchestrator.plan import Plan
 from orchestrator.remote import RemoteFolder
 from orchestrator.results_root import ResultsRoot
+from orchestrator.secrecy import redacted
 from orchestrator.submission import (
     DONE,
     Submission,
@@ -75,7 +76,9 @@ def submit(
             package: Path | None = pack(plan, workload, Path(name))
             where = PLAN
             if package is not None and package.stat().st_size > UPLOAD_LIMIT:
-                where = _leave_at_url(plan, root, package)
+                if root.url is None:
+                    raise _too_large(package)
+                where = _leave_at_url(plan, root.url, package)
                 package = None
             started = server.submit(
                 job,
@@ -88,6 +91,21 @@ def submit(
         if started:
             return Submitted(what=NEW, id=job, before=last)
         # somebody submitted the same sweep in this moment: attach to theirs
+
+
+def stage(plan: Plan, workload: TokenWorkload, root: ResultsRoot) -> str:
+    """Put plan and workload at the results URL, and return the command line of a driver that runs them.
+
+    Raises:
+        SubmitError: results are not at a URL, or it cannot be written.
+    """
+    if root.url is None:
+        message = "--stage leaves the plan at the results URL: set results to one, such as s3://BUCKET/FOLDER"
+        raise SubmitError(message)
+    plan = for_cluster(plan)
+    with tempfile.TemporaryDirectory(prefix="specload-submit-") as name:
+        where = _leave_at_url(plan, root.url, pack(plan, workload, Path(name)))
+    return entrypoint(where, results=root.url, url=True, retry_failed=False)
 
 
 def for_cluster(plan: Plan) -> Plan:
@@ -132,23 +150,26 @@ def _entry(name: str) -> zipfile.ZipInfo:
     return entry
 
 
-def _leave_at_url(plan: Plan, root: ResultsRoot, package: Path) -> str:
-    """Put plan and workload where the driver finds its results too, and return the plan's URL."""
+def _too_large(package: Path) -> SubmitError:
     mib = package.stat().st_size / 2**20
-    if root.url is None:
-        message = (
-            f"plan and workload take {mib:.0f} MiB packed, and a job server takes {UPLOAD_LIMIT >> 20} MiB: "
-            "set results to a URL that this machine and the cluster can use (s3://BUCKET/FOLDER), and they "
-            "travel that way; or take a share of the workload with workload.limit or workload.sample"
-        )
-        raise SubmitError(message)
-    remote = RemoteFolder.at(root.url).child(plan.sweep)
+    return SubmitError(
+        f"plan and workload take {mib:.0f} MiB packed, and a job server takes {UPLOAD_LIMIT >> 20} MiB: set "
+        "results to a URL that this machine and the cluster can use (s3://BUCKET/FOLDER), and they travel "
+        "that way; or take a share of the workload with workload.limit or workload.sample"
+    )
+
+
+def _leave_at_url(plan: Plan, url: str, package: Path) -> str:
+    """Put plan and workload where the driver finds its results too, and return the plan's URL."""
+    remote = RemoteFolder.at(url).child(plan.sweep)
     with zipfile.ZipFile(package) as archive:
         for name in (WORKLOAD, PLAN):
             archive.extract(name, package.parent)
             try:
                 remote.put(package.parent / name, name)
             except Exception as error:
-                message = f"{remote.url} cannot be written ({error}); check your credentials for it"
+                message = (
+                    f"{remote.url} cannot be written ({redacted(str(error))}); check your credentials for it"
+                )
                 raise SubmitError(message) from error
     return f"{remote.url}/{PLAN}"

@@ -64,6 +64,11 @@ def parse(name: str, summary: str, arguments: Sequence[str]) -> tuple[argparse.N
     if name == "submit":
         add_address(parser)
         parser.add_argument("--follow", action="store_true", help="print what the driver prints to its end")
+        parser.add_argument(
+            "--stage",
+            action="store_true",
+            help="ask no cluster: leave the plan at the results URL and print the driver's command line",
+        )
     return parser.parse_known_args(arguments)
 
 

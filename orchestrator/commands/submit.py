@@ -7,7 +7,7 @@ from orchestrator.commands.cluster import attach, when
 from orchestrator.commands.grid import Asked, asked, parse
 from orchestrator.job_server import JobServer
 from orchestrator.results_root import ResultsRoot
-from orchestrator.submit import ATTACHED, FINISHED, HOME, results_there, submit
+from orchestrator.submit import ATTACHED, FINISHED, HOME, results_there, stage, submit
 from orchestrator.tables import console
 
 SUMMARY = "Plan here, run on a Ray cluster. A sweep that runs is attached to; one that stopped goes on."
@@ -22,8 +22,11 @@ def run(arguments: Sequence[str]) -> int:
     found = asked("submit", options, words)
     if found is None:
         return 0
-    server = JobServer.at(options.address)
     out = console()
+    if options.stage:
+        out.print(stage(found.plan, found.workload, found.root), markup=False, soft_wrap=True)
+        return 0
+    server = JobServer.at(options.address)
     for line in _advice(found, server.address):
         out.print(line, markup=False)
     done = submit(server, found.plan, found.workload, found.root, retry_failed=found.retry_failed)
