@@ -1,0 +1,152 @@
+"""Lines and `status.json` while reports come in."""
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jobs.result import FAILED, INFEASIBLE
+from jobs.task import CellReport, EngineReport, GpusHeld
+from orchestrator.errors import SweepFailedError
+from orchestrator.pending import Segment, pending
+from orchestrator.plan import Plan
+from orchestrator.progress import Progress
+from orchestrator.secrecy import MASK
+from orchestrator.standing import BlockEnded, PoolNote, PoolSnapshot
+from orchestrator.status import FILE, FINISHED, RUNNING, STOPPED, Status, read_status
+from tests.orchestrator.conftest import outcomes
+
+POOL = PoolSnapshot(running=(), waiting=2, devices_in_use=0, devices_held=0, devices_total=4)
+
+
+@pytest.fixture
+def segments(small_plan: Plan) -> list[Segment]:
+    return pending(small_plan, [])
+
+
+@pytest.fixture
+def lines() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def progress(small_plan: Plan, tmp_path: Path, lines: list[str]) -> Progress:
+    return Progress(small_plan, tmp_path, say=lines.append)
+
+
+def cells(plan: Plan, segments: list[Segment]) -> list[CellReport]:
+    return [CellReport(result=result) for segment in segments for result in outcomes(plan, segment)]
+
+
+def test_a_line_an_event(
+    small_plan: Plan, segments: list[Segment], progress: Progress, lines: list[str]
+) -> None:
+    reports = cells(small_plan, segments)
+    failed = replace(
+        reports[1].result, outcome=FAILED, cause="hung", reason="token=abcdefghijkl sent nothing"
+    )
+    with progress, progress.watching(lambda: POOL):
+        progress.expect(segments)
+        progress.report(EngineReport(run="b0-s0-00", label="tp1/none", ready=True, seconds=2.04))
+        progress.report(reports[0])
+        progress.report(EngineReport(run="b0-s0-01", label="x", ready=False, seconds=9.0, message="no\nmore"))
+        progress.report(CellReport(result=failed))
+        progress.report(PoolNote(message="block 1 waits for a node"))
+        held = GpusHeld(block=0, segment=0, devices=("0", "3"), message="900 MiB are held")
+        progress.report(held)
+        progress.report(CellReport(result=replace(reports[2].result, cell="x", outcome=INFEASIBLE)))
+    assert lines == [
+        "engine b0-s0-00: ready in 2.0 s",
+        "[1/16] block 0 opening tp1/none c1: measured",
+        "engine b0-s0-01: failed: no",
+        f"[2/16] block 0 opening tp1/none c4: failed (hung: token={MASK} sent nothing)",
+        "block 1 waits for a node",
+        "GPUs 0, 3 are set aside: 900 MiB are held",
+    ]
+
+
+def test_the_status_is_written_while_it_runs_and_says_how_it_ended(
+    small_plan: Plan, segments: list[Segment], tmp_path: Path, lines: list[str]
+) -> None:
+    shown: list[Status] = []
+    seen = threading.Event()
+
+    def show(status: Status) -> None:
+        shown.append(status)
+        if status.measured == 1:
+            seen.set()
+
+    reports = cells(small_plan, segments)
+    with Progress(small_plan, tmp_path, say=lines.append, show=show) as progress:
+        with progress.watching(lambda: POOL):
+            progress.expect(segments)
+            progress.report(reports[0])
+            assert seen.wait(30)
+            first = read_status(tmp_path)
+            assert (first.state, first.left, first.waiting, first.devices_total) == (RUNNING, 15, 2, 4)
+        for report in reports[1:]:
+            progress.report(report)
+    last = read_status(tmp_path)
+    assert (last.state, last.measured, last.left) == (FINISHED, 16, 0)
+    assert shown[-1] == last
+
+
+@pytest.mark.parametrize(
+    ("done", "error", "state"),
+    [
+        (16, None, FINISHED),
+        (16, SweepFailedError("nothing was measured"), FINISHED),
+        (16, KeyboardInterrupt(), STOPPED),  # its report is not written
+        (3, None, STOPPED),  # the budget is spent
+        (3, KeyboardInterrupt(), STOPPED),
+    ],
+)
+def test_how_a_run_ends(
+    small_plan: Plan,
+    segments: list[Segment],
+    progress: Progress,
+    tmp_path: Path,
+    done: int,
+    error: BaseException | None,
+    state: str,
+) -> None:
+    try:
+        with progress:
+            progress.expect(segments)
+            for report in cells(small_plan, segments)[:done]:
+                progress.report(report)
+            if error is not None:
+                raise error
+    except (SweepFailedError, KeyboardInterrupt):
+        pass
+    found = read_status(tmp_path)
+    assert (found.state, found.left) == (state, 16 - done)
+
+
+def test_a_lost_block_is_told_of_and_its_cells_stay_left(
+    small_plan: Plan, segments: list[Segment], progress: Progress, lines: list[str], tmp_path: Path
+) -> None:
+    with progress:
+        progress.expect(segments)
+        task = None
+        ended = BlockEnded(
+            segment=segments[0], task=task, seconds=1.0, cause="node_lost", error="node n left"
+        )  # type: ignore[arg-type]  # a task is not looked at
+        progress.report(ended)
+    assert lines == ["block 0: node n left"]
+    assert read_status(tmp_path).left == 16
+    assert read_status(tmp_path).notes == ("block 0: node n left",)
+
+
+def test_a_status_that_cannot_be_written_is_said_once_and_stops_nothing(
+    small_plan: Plan, segments: list[Segment], progress: Progress, lines: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / f".{FILE}.part").mkdir()
+    with progress:
+        progress.expect(segments)
+        for report in cells(small_plan, segments)[:2]:
+            progress.report(report)
+    said = [line for line in lines if "status cannot be written" in line]
+    assert len(said) == 1
+    assert len(lines) == 3
