@@ -190,7 +190,7 @@ class _Turn:
             fleet.remove_files()
         if fleet.survivors:
             message = (
-                f"{fleet.survivors} processes of {self._name} outlived SIGKILL, most likely stuck in a driver; "
+                f"{fleet.survivors} processes of {self._name} outlived SIGKILL, stuck in a driver perhaps; "
                 "their devices and cores are not free"
             )
             raise GpusHeldError(message)

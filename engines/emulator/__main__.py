@@ -7,6 +7,8 @@ import logging
 import os
 import signal
 import sys
+from contextlib import nullcontext
+from dataclasses import replace
 
 import uvloop
 from aiohttp import web
@@ -14,6 +16,7 @@ from aiohttp import web
 from engines.emulator import EMULATOR_VERSION
 from engines.emulator.assembly import Assembly, assemble
 from engines.emulator.drafters import ignored_options
+from engines.emulator.faults import strike_at_start
 from engines.emulator.memory import OutOfMemoryError
 from engines.emulator.server import EmulatedServer
 from engines.errors import EngineConfigError
@@ -45,15 +48,19 @@ async def _serve(config: EngineConfig, start: str, host: str, port: int) -> int:
     assembly = assemble(config, start=start, now=asyncio.get_running_loop().time())
     _announce(assembly)
     fail = assembly.flags.fail
-    if fail is not None and fail.at == "start":
-        message = "injected failure at start"
-        raise RuntimeError(message)
-    if fail is not None and fail.at == "oom_start":
-        message = "out of memory: injected at start"
-        raise OutOfMemoryError(message)
+    taken = strike_at_start(fail, host, port) if fail else None
+    if fail and fail.at == "wrong_config":
+        now = asyncio.get_running_loop().time()
+        assembly = assemble(replace(config, seed=config.seed + 1), start=start, now=now)
+    with taken or nullcontext():
+        return await _listen(assembly, host, port, deaf=fail is not None and fail.at == "hang_stop")
+
+
+async def _listen(assembly: Assembly, host: str, port: int, *, deaf: bool) -> int:
+    """Serve until a signal; never end for one that can be ignored if `deaf`."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        asyncio.get_running_loop().add_signal_handler(number, (lambda: None) if deaf else stop.set)
     # A client that leaves ends its request: the handler is cancelled, which aborts it in the scheduler.
     runner = web.AppRunner(
         EmulatedServer(assembly).application(),

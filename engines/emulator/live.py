@@ -10,9 +10,9 @@ import logging
 import traceback
 from collections.abc import Callable
 
+from engines.emulator.faults import Failure, strike_in_mid_stream
 from engines.emulator.request import Request
 from engines.emulator.scheduler import Emission, Scheduler
-from engines.emulator.settings import Failure
 
 log = logging.getLogger(__name__)
 
@@ -108,7 +108,8 @@ class LiveRank:
                 stream = self._streams.get(emission.request)
                 if stream is not None:
                     stream.push(emission)
-            await self._strike()
+            if self._fail and strike_in_mid_stream(self._fail, self.scheduler.stats.generation):
+                await asyncio.Event().wait()
             start = end
 
     def _slip(self, seconds: float) -> None:
@@ -120,14 +121,3 @@ class LiveRank:
                 "this CPU's. Raise time_scale or lower the concurrency",
                 self.slipped_seconds,
             )
-
-    async def _strike(self) -> None:
-        """Fail as asked to (fault injection)."""
-        fail = self._fail
-        if fail is None or self.scheduler.stats.generation < fail.after_tokens:
-            return
-        if fail.at == "mid":
-            message = f"injected failure after {self.scheduler.stats.generation} generated tokens"
-            raise RuntimeError(message)
-        if fail.at == "hang_mid":
-            await asyncio.Event().wait()

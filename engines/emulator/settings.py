@@ -9,35 +9,15 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Self, TypeVar
 
 from engines.emulator.drafters import check_drafter
+from engines.emulator.faults import Failure
 from engines.emulator.hardware import GPUS
 from engines.emulator.models import ARCHITECTURES
 from engines.emulator.noise import NoiseLevels
 from engines.errors import EngineConfigError
 from engines.spec import EngineConfig
 
-FAILURES = ("start", "mid", "hang_start", "hang_mid", "oom_start")
 COSTS = ("roofline", "table")
 _Nested = TypeVar("_Nested", "NoiseLevels", "Failure")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
-    """Fault injection: how this engine is to fail, for tests of what happens then."""
-
-    at: str
-    """`start`: a traceback instead of a server. `oom_start`: an out-of-memory message instead of a server.
-    `hang_start`: it listens but is never healthy. `mid`: a traceback in mid-stream. `hang_mid`: streams stop
-    for ever."""
-    after_tokens: int = 100
-    """Generated tokens after which the `mid` ones strike."""
-
-    def __post_init__(self) -> None:
-        if self.at not in FAILURES:
-            message = f"at is {self.at!r}; the emulator fails at {', '.join(FAILURES)}"
-            raise ValueError(message)
-        if type(self.after_tokens) is not int or self.after_tokens < 0:
-            message = f"after_tokens is {self.after_tokens!r}; it is a count: choose 0 or more"
-            raise ValueError(message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,8 @@ from pathlib import Path
 import msgspec
 import uvloop
 
-from jobs.replay.caller import Caller
+from jobs.errors import SilentReplicaError
+from jobs.replay.caller import SILENT, Caller
 from jobs.replay.clock import percentile_99
 from jobs.replay.files import JOB_FILE, SUMMARY_FILE, shard_folder
 from jobs.replay.job import ReplayJob, ReplaySummary
@@ -36,6 +37,9 @@ def main() -> None:
         summary = _replay(job, folder, queue, shard)
     except ValueError as error:
         sys.exit(str(error))  # what a user can fix, in its own words
+    except SilentReplicaError as error:
+        sys.stderr.write(str(error))
+        sys.exit(SILENT)
     (folder / SUMMARY_FILE).write_bytes(msgspec.json.encode(summary))
 
 

@@ -7,6 +7,8 @@ import sys
 READY = b"ready\n"
 ORPHANED = 3
 """Exit code when the caller ended first."""
+SILENT = 4
+"""Exit code when a replica hangs; standard error says which."""
 
 
 class Caller:

@@ -28,6 +28,8 @@ class Connection:
     """One user's way to one replica: a TCP connection, and the next one when the server closed it."""
 
     def __init__(self, url: str, *, inbox: Inbox, ca_file: str | None = None) -> None:
+        self.url = url
+        """Base URL of the replica."""
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             message = f"replica URL {url!r}: the load process speaks http://HOST:PORT and https://HOST:PORT"

@@ -45,7 +45,8 @@ class ReplayJob:
     ca_file: str | None = None
     """PEM file of the authority that certificates of https:// replicas come from; None for the system's."""
     stall_seconds: float = 120.0
-    """A stream without a byte for so long has failed (cause `stall`)."""
+    """A stream without a byte for so long has failed (cause `stall`); a replica without a token for so long,
+    while it has requests, hangs, and the replay ends."""
     deadline_seconds: float = 3600.0
     """The whole replay is cut off after so long; requests in flight fail with cause `deadline`."""
 

@@ -44,6 +44,7 @@ def run_replay(
 
     Raises:
         ReplayError: a load process failed; the message ends with its last lines.
+        SilentReplicaError: a replica hangs; the replay was ended a stall time after its last token.
     """
     assert job.arrivals is not None or 1 <= job.shards <= job.concurrency, "a process without a user"
     directory = directory.absolute()

@@ -29,6 +29,8 @@ class ReplayLog:
         """First dispatch, ns."""
         self.ended: int | None = None
         """Last end, ns."""
+        self.spoke: dict[int, int] = {}
+        """Replica -> its last token in an ended answer, ns."""
         self.send_lags = array("q")
         """Send lag of each request that left, ns."""
         self._requests_file = (directory / REQUESTS_FILE).open("wb", buffering=_BUFFER)
@@ -100,6 +102,8 @@ class ReplayLog:
     def _tally(self, record: RequestRecord) -> None:
         self.requests += 1
         self.errors += record.error is not None
+        if record.last is not None:
+            self.spoke[record.replica] = max(record.last, self.spoke.get(record.replica, 0))
         self.started = record.dispatched if self.started is None else min(self.started, record.dispatched)
         self.ended = record.ended if self.ended is None else max(self.ended, record.ended)
         if record.send_lag is not None:

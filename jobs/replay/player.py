@@ -2,6 +2,7 @@
 
 import asyncio
 
+from jobs.errors import SilentReplicaError
 from jobs.replay.clock import SelfCheck
 from jobs.replay.job import ReplayJob
 from jobs.replay.lines import Lines, PooledLines, UserLines, allow_connections
@@ -38,7 +39,7 @@ class Player:
             self._lines = self._pool
             turns = Turns(job, workload, log, lines=self._lines, pace=self._pace)
             self._loop = OpenLoop(job, turns, self._pace, queue=queue)
-        self._watch = Watch(job, self._lines, self._pace)
+        self._watch = Watch(job, self._lines, self._pace, log)
 
     async def open(self) -> None:
         """Write first requests and connect before the start, as far as that is possible."""
@@ -47,7 +48,11 @@ class Player:
         await self._lines.open()
 
     async def play(self, start: int) -> None:
-        """Play from `start` (ns, the same in all processes) until all is played or the deadline passes."""
+        """Play from `start` (ns, the same in all processes) until all is played or the deadline passes.
+
+        Raises:
+            SilentReplicaError: a replica that has requests of ours sends nothing: the replay ended there.
+        """
         await self._pace.until(start)
         self.check.start()
         watching = asyncio.create_task(self._watch.run())
@@ -58,6 +63,8 @@ class Player:
             self.check.stop()
             for connection in list(self._lines.connections()):
                 connection.abort()
+        if self._watch.silent is not None:
+            raise SilentReplicaError(self._watch.silent)
 
     @property
     def window(self) -> tuple[int | None, int | None]:

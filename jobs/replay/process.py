@@ -8,7 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from jobs.errors import ReplayError
+from jobs.errors import LoadProcessKilledError, ReplayError, SilentReplicaError
+from jobs.replay.caller import SILENT
 from jobs.replay.files import STDERR_FILE, shard_folder
 
 TAIL_BYTES = 4000
@@ -59,13 +60,19 @@ class LoadProcess:
         """Raise if the process has failed.
 
         Raises:
-            ReplayError: with its last lines.
+            SilentReplicaError: it gave up, as a replica hangs.
+            LoadProcessKilledError: a signal ended it.
+            ReplayError: any other failure, with its last lines.
         """
         code = self._process.poll()
-        if code:
-            tail = self._stderr.read_bytes()[-TAIL_BYTES:].decode(errors="replace").strip()
-            message = f"the load process ended with {code}; its last lines: {tail or '(none)'}"
-            raise ReplayError(message)
+        if not code:
+            return
+        tail = self._stderr.read_bytes()[-TAIL_BYTES:].decode(errors="replace").strip()
+        if code == SILENT:
+            raise SilentReplicaError(tail)
+        ending = f"was ended by signal {-code}" if code < 0 else f"ended with {code}"
+        message = f"the load process {ending}; its last lines: {tail or '(none)'}"
+        raise LoadProcessKilledError(message) if code < 0 else ReplayError(message)
 
     def stop(self) -> None:
         """End the process if it still runs, and let go of its pipes."""

@@ -1,32 +1,71 @@
-"""What breaks answers off: the replay's deadline, and streams that fall silent."""
+"""What breaks answers off: the replay's deadline, streams that stall, and a replica that hangs."""
 
 import asyncio
 import time
+from collections import defaultdict
 
+from jobs.replay.http import Connection
 from jobs.replay.job import ReplayJob
 from jobs.replay.lines import Lines
+from jobs.replay.log import ReplayLog
 from jobs.replay.pace import Pace
 
 
 class Watch:
     """Looks at all answers in flight, at least once a second."""
 
-    def __init__(self, job: ReplayJob, lines: Lines, pace: Pace) -> None:
+    def __init__(self, job: ReplayJob, lines: Lines, pace: Pace, log: ReplayLog) -> None:
+        self.silent: str | None = None
+        """The replica that hangs, in words: it has requests, and none got a token for the stall time."""
+        self._urls = job.urls
         self._deadline = job.deadline_seconds
         self._stall = job.stall_seconds
         self._lines = lines
         self._pace = pace
+        self._log = log
 
     async def run(self) -> None:
-        """Watch from now on, until cancelled."""
+        """Watch from now on, until cancelled or a replica hangs."""
         timer = asyncio.get_running_loop().call_later(self._deadline, self._expire)
         try:
-            while True:
+            while self.silent is None:
                 await asyncio.sleep(min(1.0, self._stall / 4))
-                detail = f"no byte for {self._stall:g} s (timeouts.stall)"
-                self._break_off_all("stall", detail, age=int(self._stall * 1e9))
+                self._look()
         finally:
             timer.cancel()
+
+    def _look(self) -> None:
+        """End the replay if a replica hangs: its users would wait for one answer after another.
+
+        A stream that gets nothing while its replica serves others waits for its turn: it fails alone.
+        """
+        age = int(self._stall * 1e9)
+        flights: defaultdict[str, list[Connection]] = defaultdict(list)
+        for connection in list(self._lines.connections()):
+            if connection.answer is not None:
+                flights[connection.url].append(connection)
+        for url, connections in flights.items():
+            if time.monotonic_ns() - self._spoke(url, connections) < age:
+                continue
+            for connection in connections:
+                connection.take_in()
+            if time.monotonic_ns() - self._spoke(url, connections) >= age:
+                self.silent = (
+                    f"the replica at {url} has {len(connections)} requests of this process and sent no token "
+                    f"to any of them for {self._stall:g} s (timeouts.stall)"
+                )
+                self._pace.end()
+                self._break_off_all("hung", self.silent, age=0)
+                return
+        self._break_off_all("stall", f"no byte for {self._stall:g} s (timeouts.stall)", age=age)
+
+    def _spoke(self, url: str, connections: list[Connection]) -> int:
+        """Return when the replica last sent a token, or began to owe one (ns)."""
+        ended = [last for replica, last in self._log.spoke.items() if self._urls[replica] == url]
+        answers = [connection.answer for connection in connections if connection.answer is not None]
+        times = [answer.reader.times[-1] for answer in answers if answer.reader.times]
+        owed = min((answer.dispatched for answer in answers), default=time.monotonic_ns())
+        return max(*ended, *times, owed) if ended or times else owed
 
     def _expire(self) -> None:
         self._pace.end()

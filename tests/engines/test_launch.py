@@ -242,19 +242,24 @@ def test_somebody_elses_server_on_the_port_is_not_ours(site: Site) -> None:
 def test_a_server_that_shares_the_port_with_ours_is_found(site: Site) -> None:
     """vLLM's servers ask for SO_REUSEPORT: two of them share a port and get half of the requests each."""
     with socket.socket() as other:
-        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT):
+            other.setsockopt(socket.SOL_SOCKET, option, 1)
         other.bind(("127.0.0.1", site.port))  # not listening yet: the port looks free
+        over = threading.Event()
 
         def intrude() -> None:
-            while len(listeners("127.0.0.1", site.port)) < 1:
-                time.sleep(0.02)
+            while not listeners("127.0.0.1", site.port) and not over.wait(0.02):
+                pass
             other.listen()
 
         thread = threading.Thread(target=intrude)
         thread.start()
-        with pytest.raises(WrongServerError, match=f"others listen too.*process {os.getpid()}"):
-            start(site, "shares", seconds=30.0)
-        thread.join()
+        try:
+            with pytest.raises(WrongServerError, match=f"others listen too.*process {os.getpid()}"):
+                start(site, "shares", seconds=30.0)
+        finally:
+            over.set()
+            thread.join()
     assert processes_of(site) == []
 
 

@@ -109,6 +109,18 @@ class Script:
         await self.tokens(body, 3)
         await asyncio.sleep(60)
 
+    async def answer_neglects_c0(self, body: dict[str, Any]) -> None:
+        """The first turn of conversation c0 stalls; the others are answered, slowly."""
+        if body["prompt"][3] == 100 and len(body["prompt"]) == 4:
+            await self.answer_stall(body)
+        self.stream_head()
+        for _ in range(6):
+            self.write_raw(b": working\n\n")
+            await self.writer.drain()
+            await asyncio.sleep(0.05)
+        await self.tokens(body, body["max_tokens"])
+        self.end(body, body["max_tokens"])
+
     async def answer_bad_json(self, body: dict[str, Any]) -> None:
         self.stream_head()
         await self.tokens(body, 3)

@@ -235,6 +235,9 @@ def test_time_is_what_the_model_says(start, emulated):
     [
         ({"fail": {"at": "start"}}, "died", 1),
         ({"fail": {"at": "oom_start"}}, "out_of_memory", 1),
+        ({"fail": {"at": "bad_flag"}}, "bad_flag", 2),
+        ({"fail": {"at": "missing_model"}}, "missing_model", 2),
+        ({"fail": {"at": "port_in_use"}}, "port_in_use", 1),
         ({"gpu": "l4", "max_context": 131_072}, "out_of_memory", 1),
     ],
 )
@@ -262,16 +265,19 @@ def test_hanging_at_start_means_never_healthy(spawned, answers, emulated, tmp_pa
         assert hung.get("/health").status_code == 503
 
 
-def test_failing_in_mid_stream_cuts_it_and_ends_the_process(spawned, answers, emulated, tmp_path: Path):
-    config = emulated(fail={"at": "mid", "after_tokens": 5}, time_scale=0.1)
+@pytest.mark.parametrize(("at", "cause"), [("mid", "died"), ("oom_mid", "out_of_memory")])
+def test_failing_in_mid_stream_cuts_it_and_ends_the_process(
+    spawned, answers, emulated, tmp_path: Path, at: str, cause: str
+):
+    config = emulated(fail={"at": at, "after_tokens": 5}, time_scale=0.1)
     with spawned(config, tmp_path) as dying:
         assert answers(dying)
         with pytest.raises(httpx.TransportError):
             stream(dying, **completion())
         assert dying.process.wait(20) == 1
         log = dying.log.read_text()
-        assert "injected failure after" in log
-        assert ENGINE.classify(log, 1) == "died"
+        assert "injected" in log
+        assert ENGINE.classify(log, 1) == cause
 
 
 def test_hanging_in_mid_stream_keeps_the_process(spawned, answers, emulated, tmp_path: Path):

@@ -11,7 +11,8 @@ from engines.base import Site
 from engines.emulator import EMULATOR_VERSION
 from engines.emulator.adapter import EmulatorEngine
 from engines.emulator.drafters import DEFAULT_ALPHA, alpha_of
-from engines.emulator.settings import Failure, Flags, flags_of
+from engines.emulator.faults import Failure
+from engines.emulator.settings import Flags, flags_of
 from engines.errors import EngineConfigError
 from engines.spec import Drafter, EngineConfig, Layout, Model
 

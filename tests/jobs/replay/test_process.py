@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jobs.errors import ReplayError
+from jobs.errors import LoadProcessKilledError, ReplayError, SilentReplicaError
 from jobs.replay.data import ReplayData, load_replay
 from jobs.replay.job import ReplayJob
 from jobs.replay.launch import run_replay
@@ -127,10 +127,36 @@ def test_a_failed_request_does_not_end_its_conversation(play: Play) -> None:
     assert data.summary.requests == 16
 
 
-def test_a_silent_stream_stalls(play: Play) -> None:
-    data = play("stall", users=8, stall_seconds=0.3)
-    assert {request.error for request in data.requests} == {"stall"}
-    assert data.requests[0].first_tokens == 3
+def test_a_stream_that_gets_nothing_while_others_are_served_fails_alone(play: Play) -> None:
+    data = play("neglects_c0", users=4, epochs=2, stall_seconds=1.0)
+    failed = [request for request in data.requests if request.error is not None]
+    assert {(request.conversation, request.error) for request in failed} == {("c0", "stall")}
+    assert failed[0].first_tokens == 3
+    assert len(data.requests) > 4 * len(failed)
+
+
+def test_a_replica_that_says_nothing_to_anybody_ends_the_replay(
+    play: Play, scripted_url: str, tmp_path: Path
+) -> None:
+    with pytest.raises(SilentReplicaError, match=f"replica at {scripted_url} has 2 requests.*for 2 s"):
+        play("stall", users=2, epochs=2, stall_seconds=2.0)
+    requests = (tmp_path / "shard-0" / "requests.jsonl").read_text().splitlines()
+    assert len(requests) == 2, "the users went on with their next requests"
+
+
+def test_a_load_process_that_is_killed_is_told_from_one_that_fails(
+    scripted_url: str, make_workload: Callable[..., TokenWorkload], tmp_path: Path
+) -> None:
+    def kill() -> None:
+        for process in psutil.Process().children():
+            if str(tmp_path) in process.cmdline():
+                process.kill()
+
+    job = ReplayJob(
+        urls=(scripted_url,), model="stall", workload="", order=((0, 0),), concurrency=1, salt=None
+    )
+    with pytest.raises(LoadProcessKilledError, match="ended by signal 9"):
+        run_replay(job, make_workload(), tmp_path, watch=kill)
 
 
 def test_the_deadline_cuts_the_replay_off(play: Play) -> None:
@@ -242,7 +268,7 @@ def test_the_load_process_keeps_to_its_cores(
         seen.extend(p.cpu_affinity() for p in psutil.Process().children() if str(tmp_path) in p.cmdline())
 
     fields = {"urls": (scripted_url,), "model": "stall", "workload": "", "order": ((0, 0),), "concurrency": 1}
-    job = ReplayJob(**fields, salt=None, cpus=(core,), stall_seconds=1.0)  # type: ignore[arg-type]  # fields of the job
+    job = ReplayJob(**fields, salt=None, cpus=(core,), deadline_seconds=1.0)  # type: ignore[arg-type]  # fields of the job
     run_replay(job, make_workload(), tmp_path, watch=watch)
     assert seen
     assert seen[-1] == [core]
