@@ -1,0 +1,31 @@
+"""`specload doctor --gpu` on real vLLM on the CPU: all that a measurement relies on is there."""
+
+from pathlib import Path
+
+import pytest
+
+from engines.vllm_series import VLLM_SERIES
+from orchestrator.commands.doctor import run
+
+pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(900)]
+
+
+def test_nothing_is_missing(vllm_python: str, tiny_models: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = (
+        "engine=vllm_cpu",
+        f"engine.python={vllm_python}",
+        "model=tiny",
+        f"model.path={tiny_models / 'target'}",
+        "engine.flags.kv_cache_memory_bytes=268435456",
+        "timeouts.ready=400",
+    )
+    code = run(["--gpu", *words])
+    out = capsys.readouterr().out
+    assert code == 0, out
+    lines = out.splitlines()
+    found = {line.partition(": ")[0] for line in lines if line.endswith(": ok, found")}
+    assert found == {series.name for series in VLLM_SERIES}
+    # the text repeats itself, so n-grams are found in it and drafts are made
+    assert [line for line in lines if line.startswith("tp1/ngram-k3 counters: ok") and "drafts" in line]
+    assert "tp1/ngram-k3 drafts in each answer: ok, there" in lines
+    assert [line for line in lines if line.startswith("pair: ok")]
