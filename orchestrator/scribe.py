@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from jobs.result import CellResult
 from jobs.task import CellReport, EngineReport, EngineStopped
+from orchestrator.cleaning import cleaned_files, cleaned_result
 from orchestrator.errors import ResultsWriteError
 from orchestrator.interrupts import Interrupts
 from orchestrator.ledger import Ledger
@@ -41,19 +42,20 @@ class Scribe:
             ResultsWriteError: it cannot be written, and this was tried often enough.
             LockLostError: another driver took the sweep over.
         """
-        result = report.result
+        result, files = cleaned_result(report.result), cleaned_files(report.files)
         former = self._ledger.failed_try(result)
         if former is not None:
             told = f"an earlier try of this cell failed ({former.cause}) in segment {former.segment}"
             result = replace(result, caveats=(*result.caveats, told))
-        recorded = self.write(lambda: self._ledger.record(result, report.files), f"cell {result.cell}")
+        recorded = self.write(lambda: self._ledger.record(result, files), f"cell {result.cell}")
         with self._interrupts.held():
             self._recorder.record(recorded.result, recorded.directory)
         return recorded.result
 
     def engine(self, report: EngineReport | EngineStopped) -> None:
         """Keep the files of an engine; the same errors as `cell`."""
-        self.write(lambda: self._ledger.record_engine(report.run, report.files), f"engine {report.run}")
+        files = cleaned_files(report.files)
+        self.write(lambda: self._ledger.record_engine(report.run, files), f"engine {report.run}")
 
     def write(self, action: Callable[[], T], what: str) -> T:
         """Do `action`, which writes `what` whole or not at all, again and again if need be.

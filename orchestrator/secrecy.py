@@ -36,16 +36,20 @@ _SHAPES = re.compile(
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
 )
 """Tokens that are known by their form: model hubs, model APIs, code hosts, chat, clouds, JWT, PEM keys."""
-_USERINFO = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)[^/\s@'\"]+@")
+# Each pattern begins with something fixed: logs are long, and a name matched from its start costs its length
+# squared where no secret follows.
+_USERINFO = re.compile(r"(?<=://)[^/\s@'\"]+@")
 _IN_QUERY = re.compile(rf"([?&](?:{_QUERY})=)[^&\s'\"#]+", re.IGNORECASE)
 _BEARER = re.compile(r"(\bBearer\s+)[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
 _NAMED = re.compile(
-    rf"((?:[A-Za-z0-9_.-]*(?:{_ALWAYS})[A-Za-z0-9_]*|[A-Za-z0-9_.-]*(?:(?<![A-Za-z])|_)TOKEN)"
-    r"[\"']?\s*(?:=|:\s)\s*[\"']?)([^\s\"',;&}\]]{4,})",
+    rf"((?:(?:{_ALWAYS})[A-Za-z0-9_]{{0,40}}|(?<![A-Za-z])TOKEN)[\"']?\s{{0,3}}(?:=|:\s)\s{{0,3}}[\"']?)"
+    r"([^\s\"',;&}\]]{4,})",
     re.IGNORECASE,
 )
 """`HF_TOKEN=...`, `"api_key": "..."`."""
-_OPTION = re.compile(rf"(--[a-z-]*(?:token|{_ALWAYS.lower().replace('_?', '-?')})[= ])(\S{{4,}})")
+_OPTION_NAME = "token|" + _ALWAYS.lower().replace("_?", "[_-]?")
+_OPTION = re.compile(rf"((?<!-)--(?:[a-z][a-z_-]{{0,40}}[_-])?(?:{_OPTION_NAME})[= ])(\S{{4,}})")
+"""`--api-key ...`, as it stands in a command line."""
 
 
 def check_no_secrets(config: Mapping[str, Any]) -> None:
@@ -91,7 +95,7 @@ def redacted(text: str) -> str:
     for secret in _own_secrets():
         text = text.replace(secret, MASK)
     text = _SHAPES.sub(MASK, text)
-    text = _USERINFO.sub(rf"\g<1>{MASK}@", text)
+    text = _USERINFO.sub(f"{MASK}@", text)
     text = _IN_QUERY.sub(rf"\g<1>{MASK}", text)
     text = _BEARER.sub(rf"\g<1>{MASK}", text)
     text = _OPTION.sub(rf"\g<1>{MASK}", text)

@@ -15,6 +15,7 @@ from typing import Any
 from jobs.result import CellResult
 from orchestrator import tracking_fields as fields
 from orchestrator.errors import TrackingError, TrackingUnreachableError
+from orchestrator.names import folder_name
 from orchestrator.plan import Plan
 from orchestrator.tracking_store import ARTIFACTS, first_line, is_server, open_store, store_errors, store_uri
 
@@ -193,7 +194,7 @@ class MlflowRecorder:
         name = str(self._plan.tracking.get("experiment") or self._plan.name)
         found = self._client.get_experiment_by_name(name)
         if found is None:
-            location = (artifacts / name).as_uri() if artifacts else None
+            location = (artifacts / folder_name(name)).as_uri() if artifacts else None
             return str(self._client.create_experiment(name, artifact_location=location))
         if found.lifecycle_stage != "active":
             self._client.restore_experiment(found.experiment_id)

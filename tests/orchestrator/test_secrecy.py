@@ -1,4 +1,4 @@
-"""Secrets: refused in a configuration by name, form and value; cleaned from text that comes from elsewhere."""
+"""Secrets: refused in a configuration by name, form and value; cleaned from text of elsewhere."""
 
 import copy
 import json
