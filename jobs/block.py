@@ -5,7 +5,6 @@ failure is an outcome of its cell and never stops the runs after it.
 """
 
 import json
-import tempfile
 import traceback
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ from jobs.fleet import Fleet, visible_devices
 from jobs.gpus import GpuMemory
 from jobs.pairing import Pairing
 from jobs.replay.files import WORKLOAD_FILE
+from jobs.scratch import scratch
 from jobs.start import start_attempts
 from jobs.task import (
     BlockTask,
@@ -49,9 +49,9 @@ class BlockRunner:
         """Yield a report for each engine start and stop and for each cell, in the order of the task."""
         with (
             CoreLease(engine=task.engine_cores, load=task.load_cores) as lease,
-            tempfile.TemporaryDirectory(prefix="specload-block-") as folder,
+            scratch("specload-block-") as folder,
         ):
-            workload_file = Path(folder) / WORKLOAD_FILE
+            workload_file = folder / WORKLOAD_FILE
             token_file.write(task.workload, workload_file)
             names = visible_devices(task.resource, task.devices)
             block = _Block(
@@ -182,6 +182,7 @@ class _Turn:
             devices=self.task.devices,
             device_names=self.block.device_names,
             cores=self.block.cores,
+            folder=self.block.workload_file.parent,
         )
         try:
             yield fleet

@@ -58,7 +58,8 @@ def measure_cell(bench: Bench, cell: CellTask, *, fresh: bool) -> CellReport:
         FreshEngineNeededError: the cell has to be measured on an engine that has not seen the workload.
     """
     started, begun = _now(), time.monotonic()
-    folder = Path(tempfile.mkdtemp(prefix="specload-cell-"))
+    place = None if bench.workload_file is None else bench.workload_file.parent
+    folder = Path(tempfile.mkdtemp(prefix="specload-cell-", dir=place))
     try:
         measured = _measure(bench, cell, folder, fresh=fresh)
     except FreshEngineNeededError:

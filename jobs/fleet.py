@@ -35,7 +35,19 @@ class Fleet:
         devices: int,
         device_names: Sequence[str],
         cores: Cores,
+        folder: Path | None = None,
     ) -> None:
+        """Prepare to start engines.
+
+        Args:
+            engine: their adapter.
+            config: what each of them is.
+            name: name of the fleet, from which its sites have theirs.
+            devices: devices of the slice.
+            device_names: concrete GPUs; empty where a stand-in resource is used.
+            cores: the block's cores.
+            folder: where the working folder is made; None for the system's temporary folder.
+        """
         self.engine = engine
         self.config = config
         self.replicas = max(1, devices // config.layout.devices)
@@ -46,7 +58,7 @@ class Fleet:
         self.survivors = 0
         """Processes of stopped replicas that even SIGKILL did not end."""
         self._exit = ExitStack()
-        self._directory = Path(tempfile.mkdtemp(prefix="specload-engine-"))
+        self._directory = Path(tempfile.mkdtemp(prefix="specload-engine-", dir=folder))
 
     def start(self, *, ready_seconds: float) -> float:
         """Start every replica and return the seconds until the slowest was ready.

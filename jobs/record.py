@@ -16,9 +16,10 @@ from engines.errors import EngineError
 from engines.registry import engine_named
 from engines.spec import EngineConfig
 from jobs.cores import CoreLease
-from jobs.errors import RecordError
+from jobs.errors import GpusHeldError, RecordError
 from jobs.fleet import Fleet, visible_devices
 from jobs.gpus import GpuMemory
+from jobs.scratch import scratch
 from jobs.start import start_attempts
 from jobs.workload.conversation import Conversation, Turn
 from jobs.workload.dialogue import ASSISTANT, clean
@@ -95,7 +96,10 @@ class RecordRunner:
 
     def run(self, task: RecordTask) -> Iterator[RecordReport]:
         """Yield each conversation once it is complete, in no particular order."""
-        with CoreLease(engine=task.engine_cores, load=task.load_cores) as lease:
+        with (
+            CoreLease(engine=task.engine_cores, load=task.load_cores) as lease,
+            scratch("specload-record-") as folder,
+        ):
             devices = task.config.layout.devices
             names = visible_devices(task.resource, devices)
             fleet = Fleet(
@@ -105,6 +109,7 @@ class RecordRunner:
                 devices=devices,
                 device_names=names,
                 cores=lease.cores,
+                folder=folder,
             )
             try:
                 *_, ready = start_attempts(
@@ -117,6 +122,8 @@ class RecordRunner:
                 yield from _complete_all(fleet, task)
             except EngineError as error:
                 yield RecorderFailed(message=str(error), log_tail=error.log_tail)
+            except GpusHeldError as error:
+                yield RecorderFailed(message=str(error), log_tail="")
             finally:
                 fleet.stop(grace=task.stop_seconds)
                 fleet.remove_files()

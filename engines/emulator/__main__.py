@@ -47,7 +47,7 @@ def main() -> int:
 async def _serve(config: EngineConfig, start: str, host: str, port: int) -> int:
     assembly = assemble(config, start=start, now=asyncio.get_running_loop().time())
     _announce(assembly)
-    fail = assembly.flags.fail
+    fail = assembly.fail
     taken = strike_at_start(fail, host, port) if fail else None
     if fail and fail.at == "wrong_config":
         now = asyncio.get_running_loop().time()
@@ -95,8 +95,8 @@ def _announce(assembly: Assembly) -> None:
         )
     for option in ignored_options(config.drafter):
         log.warning("drafter.options.%s has no effect on the emulator", option)
-    if flags.fail is not None:
-        log.warning("fault injection is on: %s", flags.fail)
+    if assembly.fail is not None:
+        log.warning("fault injection is on: %s", assembly.fail)
 
 
 def _parser() -> argparse.ArgumentParser:

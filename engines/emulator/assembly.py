@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from engines.digest import seed_of
 from engines.emulator.costs import PUBLISHED_H100_8B, StepCost
 from engines.emulator.drafters import alpha_of, drafter_cost
+from engines.emulator.faults import Failure
 from engines.emulator.hardware import GPUS
 from engines.emulator.memory import OutOfMemoryError, kv_capacity
 from engines.emulator.models import ARCHITECTURES
@@ -24,6 +25,11 @@ class Assembly:
     ranks: tuple[Scheduler, ...]
     kv_tokens: int
     """KV-cache tokens of one rank."""
+
+    @property
+    def fail(self) -> Failure | None:
+        """How this engine is to fail."""
+        return self.flags.failure(self.config.drafter.k)
 
 
 def step_cost(config: EngineConfig, flags: Flags) -> StepCost:

@@ -41,12 +41,18 @@ class Failure:
     is never healthy.
     In mid-stream: `mid` gives a traceback, `oom_mid` runs out of memory, `hang_mid` sends nothing any more.
     At its end: `hang_stop` ignores every signal but SIGKILL, as a child in a session of its own does."""
+    k: int | None = None
+    """Only an engine with this draft length fails; None for every one. So arms of one sweep can fail in
+    different ways, beside baselines that work."""
     after_tokens: int = 100
     """Generated tokens after which those in mid-stream strike."""
 
     def __post_init__(self) -> None:
         if self.at not in FAILURES:
             message = f"at is {self.at!r}; the emulator fails at {', '.join(FAILURES)}"
+            raise ValueError(message)
+        if self.k is not None and (type(self.k) is not int or self.k < 0):
+            message = f"k is {self.k!r}; it is a draft length: choose 0 or more"
             raise ValueError(message)
         if type(self.after_tokens) is not int or self.after_tokens < 0:
             message = f"after_tokens is {self.after_tokens!r}; it is a count: choose 0 or more"

@@ -60,6 +60,6 @@ def server_info(assembly: Assembly) -> dict[str, Any]:
         },
         "device_config": {**asdict(GPUS[flags.gpu]), "cost": flags.cost, "time_scale": flags.time_scale},
         "noise": asdict(flags.noise),
-        "fault_injection": asdict(flags.fail) if flags.fail else None,
+        "fault_injection": [asdict(fault) for fault in flags.fail],
         "speculative_config": speculative,
     }

@@ -38,12 +38,12 @@ class EmulatedServer:
         self._ids = itertools.count()
         flags = assembly.flags
         self.ranks = [
-            LiveRank(scheduler, time_scale=flags.time_scale, fail=flags.fail, crash=_die)
+            LiveRank(scheduler, time_scale=flags.time_scale, fail=assembly.fail, crash=_die)
             for scheduler in assembly.ranks
         ]
         self._router = Router(assembly.ranks, refresh_seconds=REFRESH_SECONDS * flags.time_scale)
         self._metrics = metrics_page(assembly, self.ranks)
-        self._healthy = flags.fail is None or flags.fail.at != "hang_start"
+        self._healthy = assembly.fail is None or assembly.fail.at != "hang_start"
 
     def application(self) -> web.Application:
         """Return the aiohttp application."""

@@ -43,8 +43,9 @@ class Flags:
     cost: str = "roofline"
     """Step-time model: `roofline` of the named GPU and model, or `table`, the published H100 coefficients."""
     noise: NoiseLevels = field(default_factory=NoiseLevels)
-    fail: Failure | None = None
-    """Fault injection; None for an engine that works."""
+    fail: tuple[Failure, ...] = ()
+    """Fault injection: a mapping, or a list of mappings for several draft lengths; empty for an engine that
+    works."""
 
     @classmethod
     def of(cls, flags: Mapping[str, Any]) -> Self:
@@ -62,9 +63,13 @@ class Flags:
                 raise EngineConfigError(message)
         if values.get("noise") is not None:
             values["noise"] = _nested("noise", values["noise"], NoiseLevels)
-        if values.get("fail") is not None:
-            values["fail"] = _nested("fail", values["fail"], Failure)
-        return cls(**values)
+        faults = values.pop("fail", None)
+        listed = (faults,) if isinstance(faults, Mapping) else faults or ()
+        return cls(**values, fail=tuple(_nested("fail", fault, Failure) for fault in listed))
+
+    def failure(self, k: int) -> Failure | None:
+        """Return how an engine with draft length `k` is to fail."""
+        return next((fault for fault in self.fail if fault.k in (None, k)), None)
 
 
 def flags_of(config: EngineConfig) -> Flags:
@@ -117,7 +122,14 @@ _RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "enable_prefix_caching": _one_of((True, False)),
     "cost": _one_of(COSTS),
     "noise": _mapping("{start: 0.01, drift: 0.004, step: 0.02}"),
-    "fail": _or_null(_mapping("{at: mid, after_tokens: 100}")),
+    "fail": (
+        lambda value: (
+            value is None
+            or isinstance(value, Mapping)
+            or (isinstance(value, list | tuple) and all(isinstance(entry, Mapping) for entry in value))
+        ),
+        "it takes a mapping such as {at: mid, after_tokens: 100}, a list of them, or null",
+    ),
 }
 """Flag -> (whether a value is allowed, what to choose instead)."""
 

@@ -39,6 +39,8 @@ SITE = Site(port=8123, directory=Path("/somewhere/engine-7"))
         ({"fail": {"at": "noon"}}, "at is 'noon'"),
         ({"fail": {}}, "engine.flags.fail"),
         ({"fail": "mid"}, "engine.flags.fail is 'mid'"),
+        ({"fail": [{"at": "mid"}, "start"]}, "engine.flags.fail is "),
+        ({"fail": [{"at": "mid", "k": "3"}]}, "k is '3'"),
     ],
 )
 def test_bad_flags_are_named(emulated, flags: dict[str, Any], words: str):
@@ -107,12 +109,12 @@ def test_defaults_are_what_serving_has():
     assert (flags.gpu, flags.time_scale, flags.block_size, flags.cost) == ("h100", 1.0, 16, "roofline")
     assert (flags.max_num_seqs, flags.max_num_batched_tokens) == (256, 2048)
     assert flags.noise.step > 0
-    assert flags.fail is None
+    assert flags.fail == ()
 
 
 def test_nested_flags_become_values(emulated):
     flags = flags_of(emulated(fail={"at": "mid", "after_tokens": 3}, noise={"step": 0.1}))
-    assert flags.fail == Failure(at="mid", after_tokens=3)
+    assert flags.fail == (Failure(at="mid", after_tokens=3),)
     assert (flags.noise.step, flags.noise.start) == (0.1, Flags().noise.start)
 
 
@@ -164,3 +166,10 @@ def test_logs_are_classified(log: str, code: int, cause: str):
 
 def test_no_folder_is_needed_for_an_emulated_model(emulated):
     assert emulated().model == Model(name="llama-3.1-8b", max_context=4096)
+
+
+def test_faults_strike_the_draft_length_they_name(emulated):
+    flags = flags_of(emulated(fail=[{"at": "mid", "k": 3}, {"at": "start", "k": 5}]))
+    assert [fault and fault.at for fault in map(flags.failure, (0, 3, 5))] == [None, "mid", "start"]
+    everywhere = flags_of(emulated(fail={"at": "start"})).failure(7)
+    assert everywhere is not None

@@ -1,0 +1,37 @@
+"""The janitor: removes one folder once the program that owns it has ended, however that was.
+
+Run as a script (`python -I -S jobs/janitor.py FOLDER`), standard library only. Its owner holds the write end
+of its standard input; the end of file is the owner's end. Engines below the folder may still be on their way
+down then and write to it, so it tries again until the folder is gone.
+"""
+
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+
+GIVE_UP = 120.0
+"""Seconds of trying after which what is left is left."""
+PAUSE = 0.2
+"""Seconds between two tries."""
+
+
+def main() -> int:
+    """Wait for the end of standard input, then remove the folder; return 1 if something of it is left."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # meant for the owner: its end is the signal for us
+    folder = Path(sys.argv[1])
+    sys.stdin.buffer.read()
+    deadline = time.monotonic() + GIVE_UP
+    while True:
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return 0
+        if time.monotonic() > deadline:
+            return 1
+        time.sleep(PAUSE)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
