@@ -96,11 +96,17 @@ class _Sweep:
         self.recorder = around.recorder
         self.interrupts = interrupts
         self.scribe = Scribe(ledger, around.recorder, interrupts, around.say)
+        self.pace = read_pace(ledger.directory.parent, self.plan)
         self.progress = Progress(
-            self.plan, ledger.directory, say=around.say, show=around.show, known=ledger.results()
+            self.plan,
+            ledger.directory,
+            pace=self.pace,
+            say=around.say,
+            show=around.show,
+            known=ledger.results(),
+            check=ledger.check,
         )
         self.rounds = Rounds(ledger.directory, self.plan, set_aside=ledger.set_aside)
-        self.pace = read_pace(ledger.directory.parent, self.plan)
         self.budget = Budget(self.plan.budget, pace=self.pace, results=ledger.results())
         self.cuts: Counter[tuple[int, str]] = Counter()
         """How often each block ended before its time, by cause."""

@@ -9,8 +9,9 @@ from typing import Self
 
 from jobs.result import INFEASIBLE, MEASURED, CellResult
 from jobs.task import CellReport, EngineReport, GpusHeld, Report, StepStarted
-from orchestrator.errors import SweepFailedError
+from orchestrator.errors import LockLostError, SweepFailedError
 from orchestrator.live import pair_words, span
+from orchestrator.pace import Pace
 from orchestrator.pending import Segment
 from orchestrator.plan import Plan
 from orchestrator.secrecy import redacted
@@ -30,9 +31,11 @@ class Progress:
     Args:
         plan: the sweep.
         directory: its results folder.
+        pace: how long starts and cells take; its owner lets it learn.
         say: prints a line.
         show: shows a status; None where nobody watches a display.
         known: cells that earlier runs recorded.
+        check: raises `LockLostError` once another driver writes the sweep's folder; None to write anyway.
     """
 
     def __init__(
@@ -40,14 +43,17 @@ class Progress:
         plan: Plan,
         directory: Path,
         *,
+        pace: Pace,
         say: Callable[[str], None],
         show: Callable[[Status], None] | None = None,
         known: Iterable[CellResult] = (),
+        check: Callable[[], None] | None = None,
     ) -> None:
         self._directory = directory
+        self._check = check
         self._say = say
         self._show = show
-        self._tally = Tally(plan, known)
+        self._tally = Tally(plan, known, pace=pace)
         self._lock = threading.Lock()
         """Holds the tally: the beat reads what the driver writes."""
         self._news = threading.Event()
@@ -149,8 +155,12 @@ class Progress:
         if self._show is not None:
             self._show(status)
         try:
+            if self._check is not None:
+                self._check()
             write_status(self._directory, status)
             self._unwritten = None
+        except LockLostError:
+            pass  # the status is another driver's now; this one learns it at its next write of a result
         except OSError as error:
             # the sweep does without; its results have a say of their own when the disk is full
             if self._unwritten is None:

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -46,17 +46,28 @@ class Tally:
     """Takes what a driver hears and tells the `Status`. Its caller sees to it that one thread is in it."""
 
     def __init__(
-        self, plan: Plan, known: Iterable[CellResult] = (), *, clock: Callable[[], float] = time.monotonic
+        self,
+        plan: Plan,
+        known: Iterable[CellResult],
+        *,
+        pace: Pace,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Begin with the cells that earlier runs recorded."""
+        """Begin.
+
+        Args:
+            plan: the sweep.
+            known: cells that earlier runs recorded.
+            pace: how long starts and cells take; its owner lets it learn.
+            clock: seconds.
+        """
         self._plan = plan
         self._clock = clock
         self._begun = clock()
         self._owner = Owner.me()
         self._labels = {arm.digest: arm.label for arm in plan.arms}
-        stateful = [arm.digest for arm in plan.arms if arm.config.drafter.stateful]
-        self._stateful: Collection[str] = frozenset(stateful)
-        self._pace = Pace(stateful=stateful)
+        self._stateful = frozenset(plan.stateful)
+        self._pace = pace
         self._outcomes: dict[str, tuple[str, str]] = {}
         """Cell -> outcome and cause: a cell that is tried again has its last one only."""
         self._todo: dict[_Key, _Todo] = {}
@@ -92,7 +103,6 @@ class Tally:
     def cell(self, result: CellResult) -> list[PairSoFar]:
         """Take a cell's outcome and return the pairs that it finishes."""
         self._outcomes[result.cell] = (result.outcome, result.cause or "unknown")
-        self._pace.learn(result)
         if result.outcome != INFEASIBLE and self._left.get(result.block):
             self._left[result.block] -= 1
         todo = self._todo.get((result.block, result.segment))

@@ -9,6 +9,7 @@ import pytest
 from jobs.result import FAILED, INFEASIBLE
 from jobs.task import CellReport, EngineReport, GpusHeld
 from orchestrator.errors import SweepFailedError
+from orchestrator.pace import Pace
 from orchestrator.pending import Segment, pending
 from orchestrator.plan import Plan
 from orchestrator.progress import Progress
@@ -32,7 +33,7 @@ def lines() -> list[str]:
 
 @pytest.fixture
 def progress(small_plan: Plan, tmp_path: Path, lines: list[str]) -> Progress:
-    return Progress(small_plan, tmp_path, say=lines.append)
+    return Progress(small_plan, tmp_path, pace=Pace(), say=lines.append)
 
 
 def cells(plan: Plan, segments: list[Segment]) -> list[CellReport]:
@@ -78,7 +79,7 @@ def test_the_status_is_written_while_it_runs_and_says_how_it_ended(
             seen.set()
 
     reports = cells(small_plan, segments)
-    with Progress(small_plan, tmp_path, say=lines.append, show=show) as progress:
+    with Progress(small_plan, tmp_path, pace=Pace(), say=lines.append, show=show) as progress:
         with progress.watching(lambda: POOL):
             progress.expect(segments)
             progress.report(reports[0])

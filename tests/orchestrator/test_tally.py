@@ -6,6 +6,7 @@ import pytest
 
 from jobs.result import CLOSING, FAILED, INVALID, OPENING, TREATMENT, CellResult
 from jobs.task import StepStarted
+from orchestrator.pace import Pace
 from orchestrator.pending import Segment, pending
 from orchestrator.plan import Plan
 from orchestrator.standing import PoolSnapshot, RunningBlock
@@ -73,7 +74,7 @@ def test_counts_go_over_all_runs_of_the_sweep(
         result(small_plan, first, 0, 1, outcome=INVALID, cause="cache_state"),
         result(small_plan, first, 1, 0, outcome=FAILED, cause="hung"),
     ]
-    tally = Tally(small_plan, known, clock=clock)
+    tally = Tally(small_plan, known, pace=Pace(), clock=clock)
     status = tally.status(RUNNING, None)
     assert (status.measured, status.invalid, status.failed, status.left) == (1, 1, 1, 0)
     tally.expect(segments)
@@ -89,7 +90,7 @@ def test_counts_go_over_all_runs_of_the_sweep(
 def test_cells_that_no_segment_runs_any_more_stay_left(
     small_plan: Plan, segments: list[Segment], clock: Clock
 ) -> None:
-    tally = Tally(small_plan, clock=clock)
+    tally = Tally(small_plan, [], pace=Pace(), clock=clock)
     tally.expect(segments)
     tally.ended(segments[0])  # lost, or never started for want of budget
     again = replace(segments[1], index=1)
@@ -103,7 +104,7 @@ def test_cells_that_no_segment_runs_any_more_stay_left(
 def test_what_runs_is_told_with_its_arm_and_level(
     small_plan: Plan, segments: list[Segment], clock: Clock
 ) -> None:
-    tally = Tally(small_plan, clock=clock)
+    tally = Tally(small_plan, [], pace=Pace(), clock=clock)
     tally.expect(segments)
     pool = snapshot(block(1, since=990.0), block(0, since=980.0))
 
@@ -125,14 +126,17 @@ def test_what_runs_is_told_with_its_arm_and_level(
 def test_the_rest_is_unknown_then_scheduled_and_shrinks_while_a_step_goes_on(
     small_plan: Plan, segments: list[Segment], clock: Clock
 ) -> None:
-    tally = Tally(small_plan, clock=clock)
+    pace = Pace()
+    tally = Tally(small_plan, [], pace=pace, clock=clock)
     tally.expect(segments)
     pool = snapshot(block(0, since=0.0), waiting=1)
     assert tally.seconds_left(pool) is None
     clock.now += LOOK_SECONDS
     tally.step(step(segments[0], 0, None))
     tally.step(step(segments[0], 0, 0))
-    tally.cell(result(small_plan, segments[0], 0, 0, start_seconds=4.0))
+    timed = result(small_plan, segments[0], 0, 0, start_seconds=4.0)
+    pace.learn(timed)
+    tally.cell(timed)
     # a whole block is 4 starts of 4 s and 8 cells of 10 s; block 0 has one start and one cell less to go, and
     # the other block has the second device at once
     assert tally.seconds_left(pool) == pytest.approx(96.0)
@@ -151,7 +155,7 @@ def test_the_rest_is_unknown_then_scheduled_and_shrinks_while_a_step_goes_on(
 def test_a_pair_is_told_when_its_closing_baseline_is_there(
     small_plan: Plan, segments: list[Segment], clock: Clock
 ) -> None:
-    tally = Tally(small_plan, clock=clock)
+    tally = Tally(small_plan, [], pace=Pace(), clock=clock)
 
     def speed(segment: Segment, run: int, tok_s: float, **changes: object) -> list[tuple[str, float, int]]:
         made = result(small_plan, segment, run, 0, metrics={"throughput/total_tok_s": tok_s}, **changes)
@@ -176,7 +180,7 @@ def test_a_pair_is_told_when_its_closing_baseline_is_there(
 
 
 def test_a_status_survives_its_file(small_plan: Plan, segments: list[Segment], clock: Clock) -> None:
-    tally = Tally(small_plan, clock=clock)
+    tally = Tally(small_plan, [], pace=Pace(), clock=clock)
     tally.expect(segments)
     tally.step(step(segments[0], 0, 0))
     tally.note("block 3 waits for a node")
