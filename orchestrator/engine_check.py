@@ -21,7 +21,7 @@ from orchestrator.doctor import MISSING, NOTE, OK, Finding
 from orchestrator.probe import Answer, ask
 
 PROMPT = tuple(range(20, 28)) * 32
-"""Token ids that any vocabulary has, and a text that repeats itself, so that n-grams are found in it."""
+"""Token ids that any vocabulary has, and a text that repeats itself, which a trained model goes on with."""
 TOKENS = 32
 """Length of an answer."""
 OTHER = tuple(range(30, 38)) * 32
@@ -179,7 +179,9 @@ def _counted(label: str, answer: Answer, counted: Counters, k: int) -> Finding:
     if not k:
         return Finding(what=what, state=OK, detail="moved by what the client saw")
     if not counted.drafts:
-        remedy = "the drafter made no draft on a text that repeats itself: is it what you think?"
+        remedy = (
+            "n-grams and suffixes need a model whose text repeats; any other drafter should have made one"
+        )
         return Finding(what=what, state=NOTE, detail="no draft was counted", remedy=remedy)
     mal = 1 + counted.accepted_tokens / counted.drafts
     detail = f"moved by what the client saw; {counted.drafts} drafts, mean acceptance length {mal:.2f}"

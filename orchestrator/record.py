@@ -16,6 +16,7 @@ from jobs.workload.recorded import Recording, RecordingHeader
 from orchestrator.connection import actor_in, connect
 from orchestrator.errors import RecordingError
 from orchestrator.interrupts import Interrupts
+from orchestrator.live import span
 from orchestrator.placement import Demand, Slot
 from orchestrator.plan import FAIL
 from orchestrator.record_plan import RecordPlan
@@ -45,31 +46,54 @@ def record(plan: RecordPlan, output: Path, *, say: Callable[[str], None]) -> Rec
             f"{plan.header.concurrency} at a time on {plan.config.label}"
         )
         if left:
+            lines = _Lines(file, say, total=len(plan.conversations))
             for report in _reports(plan, left, say=say):
                 with interrupts.held():
-                    _take(report, file, total=len(plan.conversations), say=say)
+                    lines.take(report)
         with interrupts.held():
             return file.finish([conversation.id for conversation in plan.conversations])
 
 
-def _take(report: RecordReport, file: RecordingFile, *, total: int, say: Callable[[str], None]) -> None:
-    if isinstance(report, RecorderReady):
-        say(f"engine ready in {report.seconds:.1f} s")
-    elif isinstance(report, Recording):
-        file.append(report)
-        turns = report.conversation.turns
-        tokens = sum(turn.output_tokens or 0 for turn in turns)
-        say(
-            f"[{len(file.done)}/{total}] {report.conversation.id}: {len(turns)} turns, {tokens} tokens"
-            + (f"; {report.shortened}" if report.shortened else "")
-        )
-    elif isinstance(report, RecorderSkipped):
-        file.drop(report.conversation, report.reason)
-        say(f"[{len(file.done)}/{total}] {report.conversation}: {report.reason}")
-    else:
-        tail = "; last lines of the engine's log: " + report.log_tail[-2000:] if report.log_tail else ""
-        message = f"the recording stopped: {report.message}. The same command goes on where it stopped{tail}"
-        raise RecordingError(message)
+class _Lines:
+    """Keeps what a recording's process reports, and says a line for each report."""
+
+    def __init__(self, file: RecordingFile, say: Callable[[str], None], *, total: int) -> None:
+        self._file = file
+        self._say = say
+        self._total = total
+        self._before = len(file.done)
+        self._ready = time.monotonic()
+
+    def take(self, report: RecordReport) -> None:
+        """Take one report.
+
+        Raises:
+            RecordingError: it says that the recording stopped.
+        """
+        if isinstance(report, RecorderReady):
+            self._ready = time.monotonic()
+            self._say(f"engine ready in {report.seconds:.1f} s")
+        elif isinstance(report, Recording):
+            self._file.append(report)
+            turns = report.conversation.turns
+            tokens = sum(turn.output_tokens or 0 for turn in turns)
+            shortened = f"; {report.shortened}" if report.shortened else ""
+            self._done(f"{report.conversation.id}: {len(turns)} turns, {tokens} tokens{shortened}")
+        elif isinstance(report, RecorderSkipped):
+            self._file.drop(report.conversation, report.reason)
+            self._done(f"{report.conversation}: {report.reason}")
+        else:
+            tail = f"; last lines of the engine's log: {report.log_tail[-2000:]}" if report.log_tail else ""
+            message = (
+                f"the recording stopped: {report.message}. The same command goes on where it stopped{tail}"
+            )
+            raise RecordingError(message)
+
+    def _done(self, line: str) -> None:
+        done = len(self._file.done)
+        pace = (time.monotonic() - self._ready) / (done - self._before)
+        left = f"; about {span(pace * (self._total - done))} left" if done < self._total else ""
+        self._say(f"[{done}/{self._total}] {line}{left}")
 
 
 def _reports(

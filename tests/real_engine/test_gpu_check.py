@@ -16,6 +16,8 @@ def test_nothing_is_missing(vllm_python: str, tiny_models: Path, capsys: pytest.
         f"engine.python={vllm_python}",
         "model=tiny",
         f"model.path={tiny_models / 'target'}",
+        "drafter=tiny_agree60",
+        f"drafter.model={tiny_models / 'draft60'}",
         "engine.flags.kv_cache_memory_bytes=268435456",
         "timeouts.ready=400",
     )
@@ -25,7 +27,9 @@ def test_nothing_is_missing(vllm_python: str, tiny_models: Path, capsys: pytest.
     lines = out.splitlines()
     found = {line.partition(": ")[0] for line in lines if line.endswith(": ok, found")}
     assert found == {series.name for series in VLLM_SERIES}
-    # the text repeats itself, so n-grams are found in it and drafts are made
-    assert [line for line in lines if line.startswith("tp1/ngram-k3 counters: ok") and "drafts" in line]
-    assert "tp1/ngram-k3 drafts in each answer: ok, there" in lines
+    arm = next(line.partition(" ")[0] for line in lines if line.startswith("tp1/draft"))
+    (counters,) = [line for line in lines if line.startswith(f"{arm} counters: ")]
+    assert counters.startswith(f"{arm} counters: ok, moved by what the client saw; ")
+    assert counters.endswith(tuple("0123456789"))
+    assert f"{arm} drafts in each answer: ok, there" in lines
     assert [line for line in lines if line.startswith("pair: ok")]
