@@ -121,5 +121,5 @@ def _arm(step: RunningStep) -> str:
 
 def _level(step: RunningStep) -> str:
     if not step.arm:
-        return "block starts"
+        return "starts or stops"
     return step.load or "engine starts"

@@ -32,9 +32,9 @@ class RunningStep:
     devices: int
     """Devices of its slice."""
     arm: str
-    """Label of the arm; empty until its process has begun."""
+    """Label of the arm; empty between two steps."""
     role: str
-    """`opening`, `closing` or `treatment`; empty until its process has begun."""
+    """`opening`, `closing` or `treatment`; empty between two steps."""
     load: str
     """Label of the load level; empty while an engine starts."""
     seconds: float

@@ -66,7 +66,7 @@ def test_everything_is_said() -> None:
     assert lines[2] == "5 of 10 GPU in use, 1 set aside; 3 blocks running, 3 waiting"
     assert "3 10.0.0.4 2 tp2/eagle3-k3 c16 1 min 20 s" in lines
     assert "4 10.0.0.5 2 tp2/none (opening) engine starts 9 s" in lines
-    assert "5 1 block starts 1 s" in lines
+    assert "5 1 starts or stops 1 s" in lines
     assert lines[-2].startswith(
         "pair tp2/eagle3-k3 c16: 1.32 x the baseline's total throughput in block 2; 1.30"
     )
