@@ -49,7 +49,7 @@ NODES = (4, 4, 2)
 BLOCKS = {4: 8, 2: 10, 1: 12}
 """Devices of a slice -> how many blocks."""
 LIMITS = {"makespan_over_lower_bound": 1.15}
-RUNS = {50: (2, 5), 500: (4, 10), 5000: (20, 10)}
+RUNS = {50: (2, 5), 500: (5, 10), 5000: (20, 10)}
 """Cells -> (blocks, levels) of the plan that measures the driver; the rest is arms."""
 
 

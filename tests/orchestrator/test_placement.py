@@ -1,11 +1,14 @@
 """How a block goes onto a node, which nodes are suitable, and what is refused within seconds."""
 
+from typing import Any
+
 import pytest
 
 from orchestrator.errors import ConfigError
 from orchestrator.labels import check_require, matches, selector
 from orchestrator.placement import Demand, Node, allowed, fit, infeasible, offers
 from orchestrator.plan import Cluster
+from orchestrator.planning import cluster_for
 
 CLUSTER = Cluster(
     address="head:6379",
@@ -82,3 +85,37 @@ def test_a_refusal_says_what_the_nodes_offer_and_what_to_do() -> None:
     assert "2 times 2 GPU and 8 CPU [ray.io/accelerator-type=A100], 2 of them set aside" in message
     assert "cluster.on_infeasible=wait" in message
     assert offers([], CLUSTER) == "none"
+
+
+SETTINGS = {
+    "address": None,
+    "resource": None,
+    "slots": None,
+    "cpus_per_device": None,
+    "load_cpus": 1.0,
+    "require": {"accelerator": "H100"},
+    "exclusive_node": True,
+    "on_infeasible": "fail",
+}
+
+
+def test_the_keys_of_the_cluster_reach_the_plan() -> None:
+    cluster = cluster_for({**SETTINGS, "address": "auto", "on_infeasible": "wait"}, "gpu")
+    assert (cluster.require, cluster.exclusive_node, cluster.on_infeasible) == (
+        {"accelerator": "H100"},
+        True,
+        "wait",
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"on_infeasible": "maybe"}, "cluster.on_infeasible is 'maybe'; choose fail .* or wait"),
+        ({"on_infeasible": "wait"}, "a local Ray never grows"),
+        ({"require": {"accelerator": "H100 or H200"}}, r"cluster.require has accelerator: 'H100 or H200'"),
+    ],
+)
+def test_keys_of_the_cluster_that_cannot_be(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        cluster_for({**SETTINGS, **changed}, "gpu")
