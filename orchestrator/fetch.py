@@ -125,7 +125,7 @@ def _get_checked(get: Callable[[], int], folder: Path, plan: Plan, source: str) 
             return files
     named = "; ".join(f"{cell}: {problem}" for cell, problem in list(problems.items())[:5])
     message = (
-        f"{len(problems)} cells at {source} are damaged and were left out ({named}). The others are in "
+        f"damaged cells at {source} were left out, {len(problems)} in all ({named}). The others are in "
         f"{folder}; `specload submit` with the sweep's words measures them again"
     )
     raise FetchError(message)

@@ -111,10 +111,13 @@ class Mirror:
             changed = [name for name, stamp in present.items() if self._copied.get(name) != stamp]
             # the file that makes a cell count comes last: a cell at the URL is whole, or does not count
             for name in sorted(changed, key=lambda name: (name.rpartition("/")[2] in LAST, name)):
-                self.remote.put(self.folder / name, name)
+                try:
+                    self.remote.put(self.folder / name, name)
+                except FileNotFoundError:
+                    if (self.folder / name).exists():
+                        raise  # it is the store that is missing something
+                    continue  # renamed or removed meanwhile: the next pass sees the new state
                 self._copied[name] = present[name]
-        except FileNotFoundError:
-            return True  # renamed or removed since the look at the folder: the next pass sees the new state
         except Exception as error:  # noqa: BLE001 - every back end has its own errors, and none may end a sweep
             if not self._failed:
                 log.warning(

@@ -4,6 +4,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from orchestrator.errors import ConfigError
@@ -29,9 +30,10 @@ def snapshot(folder: Path) -> dict[str, tuple[int, int]]:
             if _is_passing(name) or name.startswith(_LOCAL):
                 continue
             path = Path(parent, name)
-            about = path.lstat()
-            if stat.S_ISREG(about.st_mode):
-                found[path.relative_to(folder).as_posix()] = (about.st_size, about.st_mtime_ns)
+            with suppress(FileNotFoundError):  # renamed or removed in this moment
+                about = path.lstat()
+                if stat.S_ISREG(about.st_mode):
+                    found[path.relative_to(folder).as_posix()] = (about.st_size, about.st_mtime_ns)
     return found
 
 

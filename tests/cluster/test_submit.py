@@ -19,10 +19,11 @@ from tests.cluster.conftest import SMALL, SPECLOAD, wait_until
 
 pytestmark = pytest.mark.cluster
 
+MARKER = "hunter2-Zq81-planted-marker"
+"""Value of secret variables of the submitter and of the driver's node."""
 TOKEN = "0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0"
 WORDS = (
     *SMALL,
-    "tracking=disabled",
     "name=sent",
     "drafter=ngram",
     "drafter.k=3",
@@ -84,6 +85,7 @@ def head(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Head]:
     temp = Path(tempfile.mkdtemp(prefix="slj", dir="/tmp"))  # Ray's sockets need short paths
     clean = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     clean |= {"RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0"}
+    clean |= {"HF_TOKEN": MARKER, "AWS_SECRET_ACCESS_KEY": MARKER, "MLFLOW_TRACKING_PASSWORD": MARKER}
     ports = {
         name: free_port()
         for name in ("port", "dashboard-port", "dashboard-agent-listen-port", "ray-client-server-port")
@@ -184,6 +186,21 @@ def test_a_sweep_stopped_half_way_is_submitted_again_and_finishes(head: Head) ->
     code, said = head.run("logs", sweep)
     assert code == 0
     assert "report:" in said
+
+    # MLflow is made anew from the ledger, and hands the results out too
+    stored = head.home / "specload" / "results" / "mlflow.db"
+    code, said = head.run("fetch", sweep, "--uri", f"sqlite:///{stored}", "--to", "view")
+    assert code == 0, said
+    assert measured(head.folder / "view" / sweep / "cells") == after
+
+    written = [path for folder in (head.home, head.folder) for path in folder.rglob("*") if path.is_file()]
+    assert len(written) > 5 * len(after)
+    assert [path for path in written if carries(path, MARKER) or carries(path, TOKEN)] == []
+    assert MARKER not in said
+
+
+def carries(path: Path, secret: str) -> bool:
+    return secret.encode() in path.read_bytes()
 
 
 def measured(cells: Path) -> dict[str, str]:
