@@ -205,7 +205,8 @@ class _Sweep:
                 results = self.ledger.results()
                 again = worth_another_try(results, self.ledger.earlier())
                 blocks = cut | {result.block for result in results if result.cell in again}
-                segments = [each for each in self._pending(again) if each.block.index in blocks]
+                dear = {segment.block.index for segment in self.budget.left_out}
+                segments = [each for each in self._pending(again) if each.block.index in blocks - dear]
                 segments = segments or self._next_round()
 
     def _play(self, pool: BlockPool, segments: Sequence[Segment]) -> set[int]:
@@ -255,7 +256,8 @@ class _Sweep:
     def _left_by(self, stop: Interrupted) -> str:
         """Say what a signal left, for people."""
         done = self.ledger.results()
-        left = sum(segment.cells for segment in pending(self.plan, done, blocks=self.rounds.blocks))
+        again = worth_another_try(done, self.ledger.earlier())
+        left = sum(segment.cells for segment in self._pending(again))
         return (
             f"{self.plan.sweep} was stopped by {stop.signal}. {len(done)} cells are recorded and stay; "
             f"{left} are left, those that were being measured among them: they were cancelled and count as "
