@@ -113,20 +113,20 @@ def build_arms(
     baselines = {
         arm.pair_key: arm for arm in arms.values() if arm.is_baseline and arm.digest not in forbidden
     }
+    pairs: dict[str, list[Arm]] = {key: [] for key in baselines}
     for arm in treatments:
-        baselines[arm.pair_key] = _baseline(arm, baselines.get(arm.pair_key), factors)
+        key = arm.pair_key
+        baselines[key] = _baseline(arm, baselines.get(key), factors)
+        pairs.setdefault(key, []).append(arm)
     for key, baseline in list(baselines.items()):
         if found := _refusal(baseline, refusals, devices):
             del baselines[key]
-            refused += [_without_baseline(arm, found) for arm in treatments if arm.pair_key == key]
-            treatments = [arm for arm in treatments if arm.pair_key != key]
-    uneven = _uneven_arms((*baselines.values(), *treatments), share)
+            refused += [_without_baseline(arm, found) for arm in pairs.pop(key)]
+    left = [arm for key, baseline in baselines.items() for arm in (baseline, *pairs[key])]
+    uneven = _uneven_arms(left, share)
     refused += uneven
     gone = {entry.arm.digest for entry in uneven}
-    allowed: list[Arm] = []
-    for key, baseline in baselines.items():
-        group = (baseline, *(arm for arm in treatments if arm.pair_key == key))
-        allowed += [arm for arm in group if arm.digest not in gone]
+    allowed = [arm for arm in left if arm.digest not in gone]
     if not allowed:
         raise ConfigError(_all_refused(refused))
     return Arms(allowed=tuple(allowed), refused=tuple(refused), notes=tuple(notes))

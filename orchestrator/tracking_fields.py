@@ -61,6 +61,7 @@ def cell_params(plan: Plan, result: CellResult) -> dict[str, str]:
         "arm": result.arm_label,
         "block": str(result.block),
         "segment": str(result.segment),
+        "round": str(result.round),
         "role": result.role,
         "devices": str(result.devices),
         "replicas": str(result.replicas),

@@ -64,6 +64,7 @@ def build_context(
     """Return everything the template names; see `write_report`."""
     cells = as_results(results)
     labels = arm_labels(cells)
+    planned = [cell for cell in cells if cell.round == 0]
     return {
         "plan": plan,
         "title": str(plan.get("sweep") or plan.get("name") or directory.name),
@@ -76,8 +77,8 @@ def build_context(
         "banners": _banners(summary),
         "axis": AXES[summary.axis],
         "level": number,
-        "blocks": len({cell.block for cell in cells}),
-        "figures": _figures(summary, cells),
+        "blocks": len({cell.block for cell in planned}),
+        "figures": _figures(summary, planned),
         "failed_gates": [
             (labels[cell.arm], cell, gate) for cell in cells for gate in cell.gates if not gate.passed
         ],

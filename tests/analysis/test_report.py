@@ -143,6 +143,21 @@ def test_sections_and_numbers(tmp_path: Path, troubled: list[CellResult]) -> Non
         assert definition in text
 
 
+def test_a_confirmation_stands_apart(tmp_path: Path, make_sweep: Sweep, true_arm: Any) -> None:
+    planned = make_sweep([true_arm()], blocks=2)
+    fresh = [
+        dataclasses.replace(cell, block=cell.block + 2, round=1, cell=f"fresh-{cell.cell}")
+        for cell in make_sweep([true_arm()], blocks=2, levels=[4])
+    ]
+    summary = summarise([*planned, *fresh], threshold=0.02)
+    page = write_report(tmp_path, plan={}, results=[*planned, *fresh], summary=summary).read_text()
+    assert 'id="confirmation"' in page
+    assert "tp1/ngram-k3 C=4 confirmed: ratio 1.200" in page
+    assert "<b>2</b><span>blocks" in page
+    alone = write_report(tmp_path, plan={}, results=planned, summary=summarise(planned, threshold=0.02))
+    assert 'id="confirmation"' not in alone.read_text()
+
+
 @pytest.mark.parametrize(
     ("flag", "word"),
     [("emulated", "EMULATED"), ("synthetic", "SYNTHETIC ACCEPTANCE"), ("oversubscribed", "OVERSUBSCRIBED")],

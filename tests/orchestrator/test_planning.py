@@ -156,6 +156,22 @@ def test_the_cache_state_is_part_of_the_sweep_and_of_its_saved_plan(plan_of):
     assert plan_of("drafter=eagle3", "design.warmup_rounds_max=1").plan.digest != cold.digest
 
 
+def test_budget_and_confirmation_are_no_part_of_the_sweep_s_identity(plan_of):
+    """So that a sweep that ran can be given more, or confirmed, by the same words."""
+    plain = plan_of("drafter=eagle3").plan
+    more = plan_of("drafter=eagle3", "design.budget=2.5", "design.confirm=2").plan
+    assert (plain.budget, plain.confirm, more.budget, more.confirm) == (None, 0, 2.5, 2)
+    assert more.digest == plain.digest
+    assert Plan.from_dict(json.loads(json.dumps(more.to_dict()))) == more
+
+
+def test_layouts_that_do_not_divide_each_other_can_run_in_blocks_of_their_own(plan_of):
+    plan = plan_of("-m", "drafter=eagle3", "layout.dp=2,3", "design.share=layout", "design.blocks=1").plan
+    assert plan.refused == ()
+    assert [block.devices for block in plan.blocks] == [3, 2]
+    assert any("layouts of 2 and 3 devices have blocks of their own" in note for note in plan.notes)
+
+
 @pytest.mark.parametrize(
     "axis", ["seed=0,1", "name=a,b", "design.blocks=1,2", "workload.limit=2,4", "cache=cold,primed"]
 )
@@ -177,6 +193,9 @@ def test_what_cannot_be_an_axis(plan_of, axis):
         (["load.concurrency=0"], "load.concurrency"),
         (["design.blocks=0"], "design.blocks"),
         (["design.warmup_rounds_max=0"], "design.warmup_rounds_max"),
+        (["design.share=some"], "design.share is 'some'; choose one of all, layout"),
+        (["design.budget=0"], "design.budget is 0; it counts GPU-hours"),
+        (["design.confirm=1"], "design.confirm is 1; it counts fresh blocks"),
         (["cache.state=tepid"], "cache.state"),
         (["name=../evil"], "name is '../evil'; it becomes a folder"),
         (["name=a/b"], "name is 'a/b'"),

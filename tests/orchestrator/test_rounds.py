@@ -1,6 +1,7 @@
 """Rounds: chained, digested, found again; and which blocks confirm a winner."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,7 +66,7 @@ def test_rounds_are_found_again_and_block_indices_go_on(small_plan: Plan, tmp_pa
     ],
 )
 def test_a_damaged_round_and_those_after_it_are_set_aside(
-    small_plan: Plan, tmp_path: Path, change, reason: str
+    small_plan: Plan, tmp_path: Path, change: Callable[[str], str], reason: str
 ) -> None:
     rounds = Rounds(tmp_path, small_plan, set_aside=never)
     for _ in range(2):
