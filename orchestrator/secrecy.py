@@ -5,6 +5,7 @@ plan goes to disk, to MLflow, to the cluster and into the report. And text that 
 engine's log, a library's error, an address) is cleaned by `redacted` before it is stored or printed.
 """
 
+import functools
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -155,12 +156,13 @@ def _url_secret(url: str) -> str | None:
 
 def _own_secrets() -> tuple[str, ...]:
     """Return the values of this process's own secret variables, longest first."""
-    values = {
-        value
-        for name, value in os.environ.items()
-        if len(value) >= SHORTEST and _ENV_NAME.search(_HARMLESS.sub("", name)) and not _PLACE.search(name)
-    }
-    return tuple(sorted(values, key=lambda value: (-len(value), value)))
+    values = {os.environ[name] for name in os.environ if _is_secret_variable(name)}
+    return tuple(sorted((v for v in values if len(v) >= SHORTEST), key=lambda v: (-len(v), v)))
+
+
+@functools.cache
+def _is_secret_variable(name: str) -> bool:
+    return _ENV_NAME.search(_HARMLESS.sub("", name)) is not None and not _PLACE.search(name)
 
 
 def _texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
