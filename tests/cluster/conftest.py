@@ -1,16 +1,22 @@
 """Sweeps as a user runs them: the command in a process of its own, real local Ray, the emulated engine."""
 
 import json
+import logging
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
+import ray
+from ray.cluster_utils import Cluster as Nodes
 
 from jobs.result import CellResult
 
@@ -77,6 +83,65 @@ def sweeps(tmp_path: Path) -> Iterator[Sweeps]:
             process.wait()
 
 
+@dataclass
+class Grid:
+    """A Ray cluster of three nodes with a fake GPU each, and a head without any."""
+
+    nodes: Nodes
+    temporary: Path
+    """TMPDIR of all its processes and of the drivers."""
+    members: list[Any] = field(default_factory=list)
+
+    def add_node(self) -> None:
+        node = self.nodes.add_node(num_cpus=2, num_gpus=1, labels={"pool": "grid"})
+        self.members.append(node)
+
+    def remove_node(self, node: Any) -> None:
+        """Kill a node's Ray at once, and with it what Ray started there."""
+        self.members.remove(node)
+        self.nodes.remove_node(node, allow_graceful=False)
+
+    def blocks_of(self, node: Any) -> list[psutil.Process]:
+        """Return the processes that run blocks on a node."""
+        (raylet,) = node.all_processes["raylet"]
+        below = psutil.Process(raylet.process.pid).children(recursive=True)
+        return [process for process in below if lives(process) and "BlockRunner" in line_of(process)]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What makes a sweep run here."""
+        return (
+            *SMALL,
+            "cluster=auto",
+            f"cluster.address={self.nodes.address}",
+            "cluster.resource=GPU",
+            "cluster.cpus_per_device=1",
+            "+cluster.require.pool=grid",
+            "timeouts.stop=5",
+            "tracking=disabled",
+        )
+
+
+@pytest.fixture(scope="module")
+def grid() -> Iterator[Grid]:
+    folder = Path(tempfile.mkdtemp(prefix="slg-"))  # short: sockets lie in it
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(folder))
+        nodes = Nodes(
+            initialize_head=True, head_node_args={"num_cpus": 1, "num_gpus": 0, "include_dashboard": False}
+        )
+        try:
+            found = Grid(nodes=nodes, temporary=folder)
+            for _ in range(3):
+                found.add_node()
+            ray.init(address=nodes.address, log_to_driver=False, logging_level=logging.ERROR)
+            yield found
+        finally:
+            ray.shutdown()
+            nodes.shutdown()
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 def wait_until(condition: Callable[[], bool], *, seconds: float) -> bool:
     """Poll `condition`; False when it still does not hold at the end."""
     deadline = time.monotonic() + seconds
@@ -98,6 +163,14 @@ def engine_tree(driver: psutil.Process) -> list[psutil.Process]:
         except psutil.Error:
             continue
     return found
+
+
+def line_of(process: psutil.Process) -> str:
+    """Return a process' command line, empty once it is gone."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
 
 
 def lives(process: psutil.Process) -> bool:
