@@ -3,7 +3,8 @@
 import os
 import shutil
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
@@ -17,6 +18,8 @@ OWNER = "mirror-owner.json"
 LOCK = "driver.lock"
 """Says who writes to the local folder."""
 _LOCAL = (LOCK, OWNER)
+THREADS = 8
+"""Cells that are brought at a time."""
 LAST = frozenset({"result.json", "manifest.json"})
 """Files of a cell that make it count."""
 
@@ -87,17 +90,20 @@ def bring(remote: RemoteFolder, folder: Path, names: Iterable[str], *, refresh: 
             remote.get(name, staging)
             staging.replace(target)
             brought += 1
-    for cell, files in cells.items():
-        final = folder / CELLS / cell
-        if final.exists():
-            continue
-        staging = final.with_name(f".tmp-restore-{os.getpid()}-{cell}")
-        shutil.rmtree(staging, ignore_errors=True)
-        for name in files:
-            remote.get(name, staging / PurePosixPath(name).relative_to(f"{CELLS}/{cell}"))
-        staging.replace(final)
-        brought += len(files)
+    missing = {cell: files for cell, files in cells.items() if not (folder / CELLS / cell).exists()}
+    with ThreadPoolExecutor(THREADS) as threads:  # a request to a store is mostly waiting
+        brought += sum(threads.map(lambda cell: _bring_cell(remote, folder, cell, missing[cell]), missing))
     return brought
+
+
+def _bring_cell(remote: RemoteFolder, folder: Path, cell: str, files: Sequence[str]) -> int:
+    final = folder / CELLS / cell
+    staging = final.with_name(f".tmp-restore-{os.getpid()}-{cell}")
+    shutil.rmtree(staging, ignore_errors=True)
+    for name in files:
+        remote.get(name, staging / PurePosixPath(name).relative_to(f"{CELLS}/{cell}"))
+    staging.replace(final)
+    return len(files)
 
 
 def _is_passing(name: str) -> bool:

@@ -16,6 +16,8 @@ class RemoteFolder:
     """Files below one URL, by relative path. Back ends raise what they like: callers catch `Exception`."""
 
     def __init__(self, filesystem: Any, root: str, url: str) -> None:
+        # Object stores have no folders: asking for one costs a request, and may be taken for a new bucket.
+        self._has_folders = url.partition("://")[0].lower() not in _PACKAGES
         self.url = url
         """As given, for people; it holds no secret."""
         self._fs = filesystem
@@ -89,7 +91,8 @@ class RemoteFolder:
         return f"{self._root}/{name}"
 
     def _make_parent(self, name: str) -> None:
-        self._fs.makedirs(self._path(name).rpartition("/")[0], exist_ok=True)
+        if self._has_folders:
+            self._fs.makedirs(self._path(name).rpartition("/")[0], exist_ok=True)
 
 
 def _known() -> set[str]:

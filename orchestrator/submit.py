@@ -54,7 +54,13 @@ class Submitted:
 
 
 def submit(
-    server: JobServer, plan: Plan, workload: TokenWorkload, root: ResultsRoot, *, retry_failed: bool
+    server: JobServer,
+    plan: Plan,
+    workload: TokenWorkload,
+    root: ResultsRoot,
+    *,
+    retry_failed: bool = False,
+    take_over: bool = False,
 ) -> Submitted:
     """Have the cluster run what is left of the plan, or attach to the driver that does.
 
@@ -83,7 +89,11 @@ def submit(
             started = server.submit(
                 job,
                 entrypoint=entrypoint(
-                    where, results=results, url=root.url is not None, retry_failed=retry_failed
+                    where,
+                    results=results,
+                    url=root.url is not None,
+                    retry_failed=retry_failed,
+                    take_over=take_over,
                 ),
                 package=package,
                 metadata=metadata(plan, results=results, content=content),
@@ -105,7 +115,7 @@ def stage(plan: Plan, workload: TokenWorkload, root: ResultsRoot) -> str:
     plan = for_cluster(plan)
     with tempfile.TemporaryDirectory(prefix="specload-submit-") as name:
         where = _leave_at_url(plan, root.url, pack(plan, workload, Path(name)))
-    return entrypoint(where, results=root.url, url=True, retry_failed=False)
+    return entrypoint(where, results=root.url, url=True)
 
 
 def for_cluster(plan: Plan) -> Plan:
@@ -120,13 +130,17 @@ def results_there(root: ResultsRoot) -> str:
     return str(root.folder) if root.folder.is_absolute() else HOME
 
 
-def entrypoint(plan: str, *, results: str, url: bool, retry_failed: bool) -> str:
+def entrypoint(
+    plan: str, *, results: str, url: bool, retry_failed: bool = False, take_over: bool = False
+) -> str:
     """Return the command line of the driver."""
     words = ["specload", "sweep", "--from", plan, "--results", results]
     if url:
         words += ["--work", HOME]
     if retry_failed:
         words.append("--retry-failed")
+    if take_over:
+        words.append("--take-over")
     return "exec " + shlex.join(words)  # no shell between Ray's signals and the driver
 
 

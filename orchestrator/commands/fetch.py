@@ -43,6 +43,7 @@ def _fetch(options: argparse.Namespace) -> Fetched:
         check_url("the sweep's URL", options.sweep)
         return fetch_url(RemoteFolder.at(options.sweep), options.to)
     if options.uri is not None:
+        check_url("tracking.uri", options.uri)
         return fetch_mlflow(options.uri, options.sweep, options.to)
     _, found = located(options.address, options.sweep)
     if is_url(found.results):

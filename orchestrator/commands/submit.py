@@ -29,7 +29,14 @@ def run(arguments: Sequence[str]) -> int:
     server = JobServer.at(options.address)
     for line in _advice(found, server.address):
         out.print(line, markup=False)
-    done = submit(server, found.plan, found.workload, found.root, retry_failed=found.retry_failed)
+    done = submit(
+        server,
+        found.plan,
+        found.workload,
+        found.root,
+        retry_failed=found.retry_failed,
+        take_over=found.take_over,
+    )
     sweep = found.plan.sweep
     if done.what == FINISHED:
         out.print(

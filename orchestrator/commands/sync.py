@@ -10,6 +10,7 @@ from orchestrator.errors import ConfigError, TrackingUnreachableError
 from orchestrator.lock import DriverLock
 from orchestrator.pending import pending
 from orchestrator.saved import read_plan
+from orchestrator.secrecy import check_url
 from orchestrator.tables import console
 
 SUMMARY = "Record in MLflow every cell of a sweep that its store lacks, with ratios and report."
@@ -29,6 +30,7 @@ def run(arguments: Sequence[str]) -> int:
     directory = options.sweep
     plan = read_plan(directory)
     if options.uri is not None:
+        check_url("tracking.uri", options.uri)
         plan = replace(plan, tracking={**plan.tracking, "uri": options.uri})
     recorder = direct_recorder_for(plan, directory.resolve().parent)
     if recorder is None:

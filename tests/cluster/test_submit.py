@@ -85,6 +85,7 @@ def head(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Head]:
     temp = Path(tempfile.mkdtemp(prefix="slj", dir="/tmp"))  # Ray's sockets need short paths
     clean = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     clean |= {"RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0"}
+    clean |= {"RAY_raylet_start_wait_time_s": "120"}  # Ray gives up after 30 s, and this machine may be busy
     clean |= {"HF_TOKEN": MARKER, "AWS_SECRET_ACCESS_KEY": MARKER, "MLFLOW_TRACKING_PASSWORD": MARKER}
     ports = {
         name: free_port()

@@ -59,7 +59,7 @@ def test_one_attempt_runs_at_a_time_and_a_stopped_one_is_followed_by_the_next(pl
     server, root = Server(), ResultsRoot.of("memory://x")
 
     def again(plan=planned.plan, **options):
-        return submit(server, plan, planned.workload, root, **{"retry_failed": False, **options})
+        return submit(server, plan, planned.workload, root, **options)
 
     def ends(state):
         server.jobs[-1] = replace(server.jobs[-1], state=state)
@@ -85,7 +85,7 @@ def test_one_attempt_runs_at_a_time_and_a_stopped_one_is_followed_by_the_next(pl
 def test_two_who_submit_in_the_same_moment_share_one_driver(planned):
     server = Server()
     server.taken = (submission_id(planned.plan, 1),)
-    done = submit(server, planned.plan, planned.workload, ResultsRoot.of("memory://x"), retry_failed=False)
+    done = submit(server, planned.plan, planned.workload, ResultsRoot.of("memory://x"))
     assert (done.what, done.id) == ("attached", server.taken[0])
 
 
@@ -118,7 +118,7 @@ def test_a_workload_too_large_for_the_job_server_goes_by_the_results_url(planned
     assert UPLOAD_LIMIT < 100 * 2**20
     monkeypatch.setattr("orchestrator.submit.UPLOAD_LIMIT", 10)
     with pytest.raises(SubmitError, match="results to a URL"):
-        submit(Server(), planned.plan, planned.workload, ResultsRoot.of("/x"), retry_failed=False)
+        submit(Server(), planned.plan, planned.workload, ResultsRoot.of("/x"))
 
     class Bare(Server):
         def submit(self, job, *, entrypoint, package, metadata):
@@ -127,7 +127,7 @@ def test_a_workload_too_large_for_the_job_server_goes_by_the_results_url(planned
             return True
 
     server, url = Bare(), tmp_path.as_uri()
-    submit(server, planned.plan, planned.workload, ResultsRoot.of(url), retry_failed=False)
+    submit(server, planned.plan, planned.workload, ResultsRoot.of(url))
     words = shlex.split(server.entrypoints[0])
     place = f"{url}/{planned.plan.sweep}/plan.json"
     assert words == ["exec", "specload", "sweep", "--from", place, "--results", url, "--work", HOME]
@@ -223,7 +223,7 @@ def test_the_kuberay_job_runs_what_is_staged(planned, tmp_path):
     assert (job["apiVersion"], job["kind"]) == ("ray.io/v1", "RayJob")
     spec = job["spec"]
     bucket = "s3://BUCKET/specload"
-    expected = entrypoint(f"{bucket}/SWEEP/plan.json", results=bucket, url=True, retry_failed=False)
+    expected = entrypoint(f"{bucket}/SWEEP/plan.json", results=bucket, url=True)
     assert spec["entrypoint"] == expected
     exec_, program, command, *words = shlex.split(spec["entrypoint"])
     assert (exec_, program) == ("exec", "specload")
