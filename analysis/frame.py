@@ -153,8 +153,8 @@ def load_sweep(directory: str | Path) -> Sweep:
             damaged.append(f"{path.relative_to(root)} ({error})")
     if damaged:
         message = (
-            f"{root} has damaged files: {'; '.join(damaged)}. Restore them, or delete the folder of each "
-            "such cell and run the sweep again: only what is missing is measured"
+            f"{root} has damaged files: {'; '.join(damaged)}. Restore them, or run the sweep again: it sets "
+            "such cells aside and measures only them anew"
         )
         raise ResultsError(message)
     return Sweep(directory=root, plan=plan, cells=cells_frame(results), results=results)
