@@ -1,0 +1,140 @@
+"""A budget stops a sweep between blocks, the same words go on, and the winner is measured again."""
+
+import logging
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import ray
+from ray.cluster_utils import Cluster as Nodes
+
+from analysis.summary import summarise
+from engines.digest import seed_of
+from jobs.block import BlockRunner
+from jobs.cell import arm_fields
+from jobs.metric_names import METRICS
+from jobs.result import CLOSING, MEASURED, OPENING, TREATMENT, CellResult
+from jobs.task import BlockTask, CellReport, EngineReport, Report
+from orchestrator.driver import run_sweep
+from orchestrator.planning import make_plan
+from orchestrator.sweep import collect
+from orchestrator.tracking import NullRecorder
+from tests.cluster.conftest import SMALL
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+
+GRID = ("drafter.k=3,7", "load.concurrency=[1,2]", "design.blocks=2")
+
+
+class Known:
+    """A runner whose figures are known: what is emulated here is only the replay, not the sweep around it."""
+
+    fresh = 1.4
+    """Ratio of the treatment in appended rounds; 1.5 in planned ones."""
+
+    def run(self, task: BlockTask) -> Iterator[Report]:
+        """Yield each cell at once, with a noise of up to two per mille."""
+        for run in task.runs:
+            yield EngineReport(run=run.run, label=run.config.label, ready=True, seconds=0.1)
+            for index, cell in enumerate(run.cells):
+                ratio = 1.0 if run.config.drafter.is_none else self.fresh if task.round else 1.5
+                figure = 100.0 * ratio * (1.0 + 0.002 * (seed_of(cell.cell) % 1000) / 1000)
+                yield CellReport(
+                    result=CellResult(
+                        **arm_fields(run.config, cell.level),
+                        cell=cell.cell,
+                        block=task.block,
+                        segment=task.segment,
+                        round=task.round,
+                        role=run.role,
+                        outcome=MEASURED,
+                        devices=task.devices,
+                        metrics=dict.fromkeys(METRICS, figure),
+                        identity={"pair_key": run.config.baseline().digest},
+                        seconds=1.0,
+                        start_seconds=None if index else 0.1,
+                    )
+                )
+
+
+class Lucky(Known):
+    """A winner that was only lucky: it does not win again."""
+
+    fresh = 1.0
+
+
+@pytest.fixture(scope="module")
+def local_ray() -> Iterator[None]:
+    """A node of two slots that all sweeps of this module run on."""
+    args = {"num_cpus": 4, "num_gpus": 0, "resources": {"engine_slot": 2}, "include_dashboard": False}
+    node = Nodes(initialize_head=True, head_node_args=args)
+    ray.init(address=node.address, log_to_driver=False, logging_level=logging.ERROR)
+    yield
+    ray.shutdown()
+    node.shutdown()
+
+
+def sweep(folder: Path, runner: type, *words: str) -> tuple[list[CellResult], dict[str, Any], list[str]]:
+    """Run a sweep; return its cells, its summary, and what it said."""
+    points = collect(["-m", *SMALL, "drafter=eagle3", *words])
+    planned = make_plan(points)
+    said: list[str] = []
+    outcome = run_sweep(
+        planned.plan, planned.workload, folder, recorder=NullRecorder(), say=said.append, runner=runner
+    )
+    return list(outcome.results), outcome.summary.to_dict(), said
+
+
+def test_a_winner_is_confirmed_in_a_round_that_a_later_run_finds_and_finishes(
+    local_ray: None, tmp_path: Path
+) -> None:
+    words = (*GRID, "design.confirm=2")
+    results, summary, said = sweep(tmp_path, Known, *words)
+    assert Counter((cell.round, cell.block) for cell in results) == {
+        (0, 0): 8,
+        (0, 1): 8,
+        (1, 2): 3,
+        (1, 3): 3,
+    }
+    planned = summarise([cell for cell in results if cell.round == 0], threshold=0.02)
+    assert summary["rows"] == planned.to_dict()["rows"], "fresh blocks count nowhere else"
+    (again,) = summary["confirmations"]
+    assert again["ratio"]["value"] == pytest.approx(1.4, rel=0.01)
+    assert again["verdict"] == "wins"
+    assert " C=1 confirmed: ratio 1." in again["text"] or " C=2 confirmed: ratio 1." in again["text"]
+    assert "over 2 fresh blocks" in again["text"]
+    assert any(line.startswith("round 1 confirms tp1/eagle3-k") for line in said)
+
+    # a driver that is killed in the round leaves part of it
+    (folder,) = tmp_path.glob("study-*")
+    for cell in folder.glob("cells/b3-*"):
+        shutil.rmtree(cell)
+    finished, same, _ = sweep(tmp_path, Known, *words)
+    assert {cell.cell for cell in finished} == {cell.cell for cell in results}
+    assert same["confirmations"] == summary["confirmations"]
+    assert [path.name for path in folder.glob("rounds/*")] == ["0001.json"]
+
+
+def test_a_lucky_winner_is_not_confirmed(local_ray: None, tmp_path: Path) -> None:
+    _, summary, _ = sweep(tmp_path, Lucky, *GRID, "design.confirm=3")
+    (again,) = summary["confirmations"]
+    assert again["verdict"] == "no difference"
+    assert "not confirmed: ratio" in again["text"]
+    assert {row["verdict"] for row in summary["rows"]} == {"wins"}
+
+
+def test_a_budget_stops_between_blocks_and_the_same_words_go_on(local_ray: None, tmp_path: Path) -> None:
+    words = ("drafter.k=3", "load.concurrency=[1]", "design.blocks=2")
+    # nothing is timed yet, so one block runs alone; then less is left than another is expected to take
+    before, _, said = sweep(tmp_path, BlockRunner, *words, "design.budget=0.0001")
+    assert {(cell.block, cell.role) for cell in before} == {(0, OPENING), (0, TREATMENT), (0, CLOSING)}
+    assert any("1 block with 3 cells did not start" in line for line in said)
+
+    after, summary, said = sweep(tmp_path, BlockRunner, *words, "design.budget=10")
+    assert {cell.cell for cell in before} < {cell.cell for cell in after}
+    assert Counter((cell.block, cell.segment) for cell in after) == {(0, 0): 3, (1, 0): 3}, said
+    assert len(summary["rows"]) == 1
+    assert not any("did not start" in line for line in said)
