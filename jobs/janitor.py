@@ -1,10 +1,12 @@
 """The janitor: removes one folder once the program that owns it has ended, however that was.
 
 Run as a script (`python -I -S jobs/janitor.py FOLDER`), standard library only. Its owner holds the write end
-of its standard input; the end of file is the owner's end. Engines below the folder may still be on their way
-down then and write to it, so it tries again until the folder is gone.
+of its standard input; the end of file is the owner's end. The process that was started ends at once, and a
+child of it stays: Ray's workers kill their own children as they end. Engines below the folder may still be on
+their way down then and write to it, so it tries again until the folder is gone.
 """
 
+import os
 import shutil
 import signal
 import sys
@@ -19,6 +21,9 @@ PAUSE = 0.2
 
 def main() -> int:
     """Wait for the end of standard input, then remove the folder; return 1 if something of it is left."""
+    if os.fork():
+        os._exit(0)
+    os.setsid()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # meant for the owner: its end is the signal for us
     folder = Path(sys.argv[1])

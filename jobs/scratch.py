@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,19 +19,15 @@ def scratch(prefix: str) -> Iterator[Path]:
     """Give a new folder, and have it removed at the end of the `with` or of this process."""
     folder = Path(tempfile.mkdtemp(prefix=prefix))
     janitor = subprocess.Popen(
-        [sys.executable, "-I", "-S", str(JANITOR), str(folder)],
-        stdin=subprocess.PIPE,
-        env={},
-        start_new_session=True,  # Ray kills a dead worker's process group: stay out of it
+        [sys.executable, "-I", "-S", str(JANITOR), str(folder)], stdin=subprocess.PIPE, env={}
     )
+    janitor.wait()  # what stays is a child of it
     assert janitor.stdin is not None
     try:
         yield folder
     finally:
         janitor.stdin.close()
-        try:
-            janitor.wait(CLEAN_SECONDS)
-        except subprocess.TimeoutExpired:
-            janitor.kill()
-            janitor.wait()
+        deadline = time.monotonic() + CLEAN_SECONDS
+        while folder.exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
         shutil.rmtree(folder, ignore_errors=True)  # where somebody killed the janitor

@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from jobs.scratch import scratch
@@ -49,6 +50,8 @@ def test_it_is_gone_after_its_owners_process_group_was_killed(tmp_path: Path) ->
         assert owner.stdout is not None
         folder = Path(owner.stdout.readline().strip())
         assert (folder / "sub" / "file").exists()
+        for child in psutil.Process(owner.pid).children():
+            child.kill()  # as a worker of Ray does when it ends
         os.killpg(owner.pid, signal.SIGKILL)
     deadline = time.monotonic() + 15
     while folder.exists():
