@@ -71,7 +71,7 @@ def test_a_whole_plan(plan_of):
 
 
 def test_the_same_words_give_the_same_plan(plan_of):
-    words = ("-m", "drafter=eagle3", "drafter.k=3,7")
+    words = ("drafter=eagle3", "drafter.k=3")
     assert plan_of(*words).plan.digest == plan_of(*words).plan.digest
     assert plan_of(*words).plan.digest != plan_of(*words, "seed=1").plan.digest
 
@@ -284,6 +284,4 @@ def test_the_emulated_experiments_can_be_planned(experiment, treatments):
 
 def test_the_experiments_on_real_engines_compose():
     assert len(collect(["+experiment=quickstart_vllm"])) == 4
-    assert (
-        len(collect(["+experiment=real_vllm_grid", "layout=tp1,tp2", "drafter.k=2"])) == 8
-    )  # a corner of it
+    assert len(collect(["+experiment=real_vllm_grid", "layout=tp2", "drafter.k=2"])) == 4  # a corner of it
