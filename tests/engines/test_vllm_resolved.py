@@ -1,4 +1,4 @@
-from engines.spec import EngineConfig, Model
+from engines.spec import Drafter, EngineConfig, Layout, Model
 from engines.vllm import VllmEngine
 from engines.vllm_resolved import comparable
 
@@ -54,3 +54,29 @@ def test_only_what_follows_from_a_drafter_may_differ_in_a_pair() -> None:
         "attention_config.backend",
     ):
         assert not key.startswith(allowed), key
+
+
+def test_a_server_of_another_configuration_is_told_from_the_ordered_one() -> None:
+    config = EngineConfig(
+        engine="vllm",
+        version="0.32.0",
+        model=Model(name="m", max_context=2048),
+        drafter=Drafter(method="ngram", k=3),
+        layout=Layout(tp=2),
+    )
+    resolved = {
+        "model_config.served_model_name": "m",
+        "model_config.max_model_len": 2048,
+        "model_config.seed": 0,
+        "parallel_config.tensor_parallel_size": 2,
+        "parallel_config.data_parallel_size": 1,
+        "parallel_config.pipeline_parallel_size": 1,
+        "speculative_config.num_speculative_tokens": 3,
+    }
+    engine = VllmEngine()
+    assert list(engine.contradictions(config, resolved)) == []
+    for key, ordered in resolved.items():
+        assert engine.contradictions(config, {**resolved, key: 7}) == [f"its {key} is 7, not {ordered!r}"]
+    plain = {key: value for key, value in resolved.items() if not key.startswith("speculative_config")}
+    assert list(engine.contradictions(config.baseline(), {**plain, "speculative_config": None})) == []
+    assert len(engine.contradictions(config.baseline(), resolved)) == 1
