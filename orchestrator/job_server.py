@@ -4,6 +4,7 @@ Only this module speaks to it. Its errors become one paragraph; a token never ap
 """
 
 import asyncio
+import logging
 import os
 import socket
 import time
@@ -48,6 +49,8 @@ class JobServer:
         # Late: Ray reads the mode of authentication when it is loaded, and takes a second to load
         from ray.job_submission import JobSubmissionClient  # noqa: PLC0415 - see above
 
+        # else a line about every package that was uploaded before
+        logging.getLogger("ray.dashboard.modules.dashboard_sdk").setLevel(logging.WARNING)
         with _sentences(found, has_token=has_token):
             return cls(found, JobSubmissionClient(found))
 
