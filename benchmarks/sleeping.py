@@ -131,9 +131,3 @@ def workload() -> TokenWorkload:
 def workload_digest() -> str:
     """Return the digest of `workload`, as the ledger checks it."""
     return digest_of(workload())
-
-
-def seconds_of(plan: Plan, block: Block) -> float:
-    """Return how long a block sleeps."""
-    configs = [(plan.arm(run.arm).config, len(run.levels)) for run in block.runs]
-    return sum(float(config.flags[START]) + cells * replay_seconds(config) for config, cells in configs)
