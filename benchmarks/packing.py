@@ -13,8 +13,8 @@ after the other on the whole cluster. Both use the seconds that the blocks slept
 processes and writing results counts against the packing.
 
 Driver: sweeps without any sleep, so that the driver is what everything waits for: wall time from the first
-recorded cell to the last, over the cells; the time for the report at the end; and the driver's peak memory, in
-a process of its own.
+recorded cell to the last, over the cells; the time for the report at the end; and the driver's peak memory,
+in a process of its own.
 """
 
 import argparse

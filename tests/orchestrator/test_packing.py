@@ -1,4 +1,4 @@
-"""Packing: order, best fit, reservation, nodes of one's own, and how close to its bound the makespan comes."""
+"""Packing: order, best fit, reservation, nodes of one's own, and how near its bound the makespan is."""
 
 import math
 import random
