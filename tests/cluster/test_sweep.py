@@ -12,6 +12,7 @@ import pytest
 from mlflow import MlflowClient
 
 from jobs.result import CLOSING, FAILED, OPENING, TREATMENT
+from orchestrator.status import FINISHED, RUNNING, read_status
 from tests.cluster.conftest import SPECLOAD, Sweeps, engine_tree, lives, wait_until
 from tests.lateness import broken
 
@@ -58,11 +59,17 @@ def test_a_killed_driver_leaves_no_engine_and_the_same_words_finish_the_rest(swe
     watched = psutil.Process(driver.pid)
     assert wait_until(lambda: len(sweeps.results()) >= 3 or driver.poll() is not None, seconds=120)
     assert driver.poll() is None
+    assert wait_until(lambda: any(step.arm for step in read_status(sweeps.sweep).running), seconds=60)
+    living = read_status(sweeps.sweep)
     assert wait_until(lambda: bool(engine_tree(watched)), seconds=30)
     engines = engine_tree(watched)
-    before = {result.cell for result in sweeps.results()}
+    assert (living.state, living.owner.pid, living.devices_in_use) == (RUNNING, driver.pid, 1)
+    assert living.done + living.left == 16
     os.kill(driver.pid, signal.SIGKILL)
     driver.wait()
+    before = {result.cell for result in sweeps.results()}
+    shown = status_of(sweeps.sweep)
+    assert f"{sweeps.sweep.name}: stopped; {read_status(sweeps.sweep).left} cells left; go on with: " in shown
     assert wait_until(lambda: not any(map(lives, engines)), seconds=15), [
         p.cmdline() for p in engines if lives(p)
     ]
@@ -77,6 +84,18 @@ def test_a_killed_driver_leaves_no_engine_and_the_same_words_finish_the_rest(swe
     resumed = [result for result in results if result.segment == 1]
     assert {OPENING, CLOSING} <= {result.role for result in resumed}
     assert {result.block for result in resumed} == {0}
+    last = read_status(sweeps.sweep)
+    assert (last.state, last.left, last.done) == (FINISHED, 0, len(results))
+    assert "every cell has its outcome" in status_of(sweeps.sweep)
+
+
+def status_of(sweep: Path) -> str:
+    """Return what `specload status` prints of a sweep's folder."""
+    done = subprocess.run(
+        [str(SPECLOAD), "status", str(sweep)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_sigterm_ends_a_sweep_cleanly(sweeps: Sweeps) -> None:

@@ -8,9 +8,10 @@ import pytest
 
 from jobs.result import FAILED, INFEASIBLE
 from jobs.task import CellReport, EngineReport, GpusHeld
+from jobs.workload.tokens import TokenWorkload
 from orchestrator.errors import SweepFailedError
 from orchestrator.pace import Pace
-from orchestrator.pending import Segment, pending
+from orchestrator.pending import Segment, block_task, pending
 from orchestrator.plan import Plan
 from orchestrator.progress import Progress
 from orchestrator.secrecy import MASK
@@ -18,6 +19,7 @@ from orchestrator.standing import BlockEnded, PoolNote, PoolSnapshot
 from orchestrator.status import FILE, FINISHED, RUNNING, STOPPED, Status, read_status
 from tests.orchestrator.conftest import outcomes
 
+WORKLOAD = TokenWorkload(name="w", conversations=(), validity="synthetic", tokenizer="none")
 POOL = PoolSnapshot(running=(), waiting=2, devices_in_use=0, devices_held=0, devices_total=4)
 
 
@@ -130,10 +132,10 @@ def test_a_lost_block_is_told_of_and_its_cells_stay_left(
 ) -> None:
     with progress:
         progress.expect(segments)
-        task = None
+        task = block_task(small_plan, segments[0], WORKLOAD, engine_cores=1, load_cores=1)
         ended = BlockEnded(
             segment=segments[0], task=task, seconds=1.0, cause="node_lost", error="node n left"
-        )  # type: ignore[arg-type]  # a task is not looked at
+        )
         progress.report(ended)
     assert lines == ["block 0: node n left"]
     assert read_status(tmp_path).left == 16
