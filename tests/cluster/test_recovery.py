@@ -166,7 +166,7 @@ class MlflowServer:
                 stdout=log,
                 stderr=log,
             )  # fmt: skip
-        assert wait_until(self.answers, seconds=120), (self.folder / "mlflow.txt").read_text()
+        assert wait_until(self.answers, seconds=300), (self.folder / "mlflow.txt").read_text()
         self.tree = [psutil.Process(self.process.pid)]
         self.tree += self.tree[0].children(recursive=True)
 

@@ -104,7 +104,7 @@ def test_sigterm_ends_a_sweep_cleanly(sweeps: Sweeps) -> None:
     assert wait_until(lambda: len(sweeps.results()) >= 1 or driver.poll() is not None, seconds=120)
     tree = watched.children(recursive=True)
     driver.terminate()
-    assert driver.wait(timeout=60) == 130
+    assert driver.wait(timeout=60) == 143
     assert wait_until(lambda: not any(map(lives, tree)), seconds=15), [p.cmdline() for p in tree if lives(p)]
     assert sweeps.results()
     client = MlflowClient(f"sqlite:///{sweeps.folder / 'results' / 'mlflow.db'}")
