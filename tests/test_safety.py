@@ -115,29 +115,28 @@ def test_hostile_words_leave_nothing_outside_the_results_folder(tmp_path, monkey
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
-def test_a_name_too_long_for_the_disk_is_told(tmp_path):
-    planned = make_plan(collect(["workload=short", "workload.limit=4"]))
-    with pytest.raises(ValueError, match="cannot be written"), Ledger(tmp_path / ("x" * 300), planned.plan):
+@pytest.fixture(scope="module")
+def hostile_plan():
+    words = ("workload=short", "workload.limit=4", "workload.name=../../x", "+engine.env.NAME=../../x")
+    return make_plan(collect([*words, "drafter=ngram", "drafter.k=3"])).plan
+
+
+def test_a_name_too_long_for_the_disk_is_told(hostile_plan, tmp_path):
+    with pytest.raises(ValueError, match="cannot be written"), Ledger(tmp_path / ("x" * 300), hostile_plan):
         pass
 
 
-def test_a_workloads_name_is_no_path(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    planned = make_plan(collect(["workload=short", "workload.limit=4", "workload.name=../../x"]))
-    with Ledger(tmp_path / "results", planned.plan) as ledger:
+def test_a_workloads_name_is_no_path(hostile_plan, tmp_path):
+    with Ledger(tmp_path / "results", hostile_plan) as ledger:
         assert ledger.directory.parent == tmp_path / "results"
     assert not list(tmp_path.parent.glob("x*"))
 
 
-def test_cells_are_named_by_digests_never_by_words():
-    points = collect(
-        ["workload=short", "workload.limit=4", "+engine.env.NAME=../../x", "drafter=ngram", "drafter.k=3"]
-    )
-    planned = make_plan(points)
-    for segment in pending(planned.plan, []):
+def test_cells_are_named_by_digests_never_by_words(hostile_plan):
+    for segment in pending(hostile_plan, []):
         for run in segment.runs:
             for level in run.levels:
-                cell = cell_id(planned.plan, segment, run, level)
+                cell = cell_id(hostile_plan, segment, run, level)
                 assert Path(cell).name == cell
                 assert len(cell) < 100
 
