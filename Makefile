@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP_OPTIONS := --quiet --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart quickstart-vllm install test test-cluster test-real lint format clean
+.PHONY: help quickstart quickstart-vllm install test test-cluster test-real test-kills lint format clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 20
@@ -39,7 +39,10 @@ test-cluster: $(VENV)/.dev  ## tests on real local Ray: sweeps, kills, resume
 	$(BIN)/python -m pytest -m cluster --timeout 600
 
 test-real: $(VENV)/.dev engine-env models  ## tests on real vLLM on the CPU
-	$(BIN)/python -m pytest -m real_engine --timeout 1500
+	$(BIN)/python -m pytest -m 'real_engine and not kills' --timeout 1500
+
+test-kills: $(VENV)/.dev engine-env models  ## real vLLM, each process of its chain killed in turn
+	$(BIN)/python -m pytest -m kills --timeout 1500
 
 lint: $(VENV)/.dev  ## ruff, ruff format, mypy strict, import directions
 	$(BIN)/ruff check .

@@ -22,7 +22,7 @@ from engines.vllm import VllmEngine
 from orchestrator.status import read_status
 from tests.cluster.conftest import Sweeps, engine_tree, line_of, lives, wait_until
 
-pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.real_engine, pytest.mark.kills, pytest.mark.timeout(1500)]
 
 SECONDS = 15.0
 """After a kill nothing may survive for longer."""
