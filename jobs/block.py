@@ -21,6 +21,7 @@ from jobs.cores import CoreLease, Cores
 from jobs.errors import GpusHeldError
 from jobs.fleet import Fleet, visible_devices
 from jobs.gpus import GpuMemory
+from jobs.lifeline import ends_with_raylet
 from jobs.pairing import Pairing
 from jobs.replay.files import WORKLOAD_FILE
 from jobs.scratch import scratch
@@ -48,6 +49,7 @@ class BlockRunner:
     def run(self, task: BlockTask) -> Iterator[Report]:
         """Yield a report for each engine start and stop and for each cell, in the order of the task."""
         with (
+            ends_with_raylet(),
             CoreLease(engine=task.engine_cores, load=task.load_cores) as lease,
             scratch("specload-block-") as folder,
         ):

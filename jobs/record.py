@@ -19,6 +19,7 @@ from jobs.cores import CoreLease
 from jobs.errors import GpusHeldError, RecordError
 from jobs.fleet import Fleet, visible_devices
 from jobs.gpus import GpuMemory
+from jobs.lifeline import ends_with_raylet
 from jobs.scratch import scratch
 from jobs.start import start_attempts
 from jobs.workload.conversation import Conversation, Turn
@@ -97,6 +98,7 @@ class RecordRunner:
     def run(self, task: RecordTask) -> Iterator[RecordReport]:
         """Yield each conversation once it is complete, in no particular order."""
         with (
+            ends_with_raylet(),
             CoreLease(engine=task.engine_cores, load=task.load_cores) as lease,
             scratch("specload-record-") as folder,
         ):

@@ -6,7 +6,7 @@ driver -> raylet -> Ray worker (actor) -> outer guard -> inner guard -> API serv
 import os
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -118,9 +118,16 @@ class Chain:
         return of(self._watched.children(recursive=True), word)
 
 
-def test_no_kill_of_rays_processes_leaves_an_engine(tmp_path: Path, words: tuple[str, ...]) -> None:
-    sweeps = Sweeps(tmp_path, common=())
+@pytest.fixture
+def sweeps(tmp_path: Path) -> Iterator[Sweeps]:
+    found = Sweeps(tmp_path, common=())
+    yield found
+    for process in found.started:
+        process.kill()
+        process.wait()
 
+
+def test_no_kill_of_rays_processes_leaves_an_engine(sweeps: Sweeps, words: tuple[str, ...]) -> None:
     def gone(tree: list[psutil.Process]) -> None:
         assert wait_until(lambda: not any(map(lives, tree)), seconds=SECONDS), [
             (process.pid, line_of(process)) for process in tree if lives(process)
