@@ -3,27 +3,49 @@
 import logging
 import math
 import os
+import socket
 from typing import Any
 
 import ray
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
+from orchestrator.errors import RayUnavailableError
 from orchestrator.interrupts import handlers_kept
 from orchestrator.placement import Slot
 from orchestrator.plan import Cluster
 
+REACH_SECONDS = 10.0
+"""Longest wait for a head node to take a connection."""
+
 
 def connect(cluster: Cluster) -> bool:
-    """Connect to the cluster, or start a local one; True when this call did it (and its caller ends it)."""
+    """Connect to the cluster, or start a local one; True when this call did it (and its caller ends it).
+
+    Raises:
+        RayUnavailableError: no cluster answers, or a local Ray did not come up in the time that Ray gives it.
+    """
     if ray.is_initialized():
         return False
-    with handlers_kept():
-        _connect(cluster)
+    try:
+        with handlers_kept():
+            _connect(cluster)
+    except Exception as error:  # Ray raises nothing narrower than that when a node does not come up
+        ray.shutdown()  # what came up goes down again
+        said = " ".join(str(error).split())[:300]
+        message = (
+            f"no Ray cluster can be used at cluster.address={cluster.address} ({said}). Start one with `ray "
+            "start --head`, or leave cluster.address out for a Ray of this machine"
+            if cluster.address
+            else f"a local Ray did not start ({said}). Ray gives its processes 30 s: if this machine is busy, "
+            "run the same words again when it is less so"
+        )
+        raise RayUnavailableError(message) from error
     return True
 
 
 def _connect(cluster: Cluster) -> None:
     if cluster.address:
+        _check_reachable(cluster.address)
         ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.WARNING)
         return
     stand_in = (
@@ -37,6 +59,17 @@ def _connect(cluster: Cluster) -> None:
         log_to_driver=False,
         logging_level=logging.WARNING,
     )
+
+
+def _check_reachable(address: str) -> None:
+    """Knock at `host:port`: Ray itself tries for minutes.
+
+    Raises:
+        OSError: nobody answers.
+    """
+    host, _, port = address.rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=REACH_SECONDS).close()
 
 
 def actor_in(slot: Slot, cluster: Cluster, runner: type) -> Any:

@@ -2,6 +2,7 @@
 
 * SpecloadError                     exit 1
   x ConfigError(ValueError)         exit 2: a key, group, grid or file the user can fix
+  x RayUnavailableError             exit 2: no cluster at the address, or a local Ray that does not start
   x PlacementError                  exit 2: more devices or CPUs than any node has
   x LedgerError                     exit 2: the results folder is foreign, locked or damaged
     - LockedError                   another driver runs the sweep, or may
@@ -28,6 +29,12 @@ class SpecloadError(Exception):
 
 class ConfigError(SpecloadError, ValueError):
     """A key, group, grid or file that the user can fix."""
+
+    exit_code = 2
+
+
+class RayUnavailableError(SpecloadError, ValueError):
+    """No Ray cluster answers at the address, or a local one could not be started."""
 
     exit_code = 2
 
