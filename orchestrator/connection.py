@@ -36,8 +36,8 @@ def connect(cluster: Cluster) -> bool:
             f"no Ray cluster can be used at cluster.address={cluster.address} ({said}). Start one with `ray "
             "start --head`, or leave cluster.address out for a Ray of this machine"
             if cluster.address
-            else f"a local Ray did not start ({said}). Ray gives its processes 30 s: if this machine is busy, "
-            "run the same words again when it is less so"
+            else f"a local Ray did not start ({said}). Ray gives its processes 30 s: on a busy machine "
+            "run the same words again later"
         )
         raise RayUnavailableError(message) from error
     return True
