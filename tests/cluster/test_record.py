@@ -77,7 +77,7 @@ def test_an_interrupted_recording_goes_on_and_is_swept(tmp_path: Path, sweeps: S
         "workload=recorded",
         "workload.paths=[out.jsonl]",
         "engine.flags.gpu=a10",
-        "+engine.flags.time_scale=0.02",
+        "+engine.flags.time_scale=0.5",
         "drafter=eagle3",
         "drafter.k=3",
         "load.concurrency=[1]",

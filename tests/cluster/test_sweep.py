@@ -113,42 +113,6 @@ def test_sigterm_ends_a_sweep_cleanly(sweeps: Sweeps) -> None:
     assert parent.info.status == "KILLED"
 
 
-def test_a_killed_block_goes_on_in_a_new_segment(sweeps: Sweeps) -> None:
-    driver = sweeps.start(*GRID)
-    watched = psutil.Process(driver.pid)
-    assert wait_until(lambda: len(sweeps.results()) >= 3 or driver.poll() is not None, seconds=120)
-    engines = engine_tree(watched)
-    (block,) = [p for p in watched.children(recursive=True) if "BlockRunner" in " ".join(p.cmdline())]
-    block.kill()
-    assert wait_until(lambda: not any(map(lives, engines)), seconds=15)
-    assert driver.wait(timeout=240) == 0, sweeps.said()
-    results = sweeps.results()
-    assert "process was lost" in sweeps.said()
-    treatments = Counter((r.block, r.arm, r.concurrency) for r in results if r.role == TREATMENT)
-    assert len(treatments) == 8
-    assert set(treatments.values()) == {1}
-    assert {result.segment for result in results if result.block == 0} == {0, 1}
-
-
-def test_a_failing_arm_does_not_stop_the_others(sweeps: Sweeps) -> None:
-    code, said = sweeps.run(
-        "-m", "drafter=eagle3", "drafter.k=3", "load.concurrency=[2]", "design.blocks=1",
-        "+engine.flags.fail=null,{at: mid, after_tokens: 200},{at: oom_start}",
-    )  # fmt: skip
-    by_fault: dict[str, set[str]] = {}
-    for result in sweeps.results():
-        by_fault.setdefault(str(result.factors["engine.flags.fail"]), set()).add(
-            str(result.cause or result.outcome)
-        )
-        if result.outcome == FAILED:
-            assert result.log_tail
-    assert len(by_fault) == 3, said
-    causes = sorted(by_fault.values(), key=str)
-    assert {"died"} in causes
-    assert {"out_of_memory"} in causes
-    assert code == 0, said
-
-
 def test_a_sweep_that_measures_nothing_fails_and_keeps_its_outcomes(sweeps: Sweeps) -> None:
     code, said = sweeps.run(
         "drafter=eagle3", "load.concurrency=[1]", "design.blocks=1", "+engine.flags.fail={at: start}"
