@@ -176,6 +176,9 @@ class _Start:
             self._check_model(client)
             self._missing = "the first completion"
             return self._completes(client)
+        except httpx.ReadTimeout:
+            self._check_listener()  # who took the connection and is silent may be somebody else
+            return False
         except httpx.HTTPError:
             return False
 
