@@ -145,7 +145,9 @@ def test_no_kill_of_rays_processes_leaves_an_engine(sweeps: Sweeps, words: tuple
     chain.driver.wait()
     gone(everything)
     for ending in (signal.SIGINT, signal.SIGKILL):  # the first one ends the actor with `ray.kill`
-        chain = Chain(sweeps, words)
+        chain = Chain(
+            sweeps, (*words, f"seed={ending}")
+        )  # a sweep of its own: the first one's block is given up
         tree = chain.engine()
         everything = psutil.Process(chain.driver.pid).children(recursive=True)
         os.kill(chain.driver.pid, ending)
