@@ -145,9 +145,8 @@ def test_no_kill_of_rays_processes_leaves_an_engine(sweeps: Sweeps, words: tuple
     chain.driver.wait()
     gone(everything)
     for ending in (signal.SIGINT, signal.SIGKILL):  # the first one ends the actor with `ray.kill`
-        chain = Chain(
-            sweeps, (*words, f"seed={ending}")
-        )  # a sweep of its own: the first one's block is given up
+        # a sweep of its own: the block of the first one is given up
+        chain = Chain(sweeps, (*words, f"seed={int(ending)}"))
         tree = chain.engine()
         everything = psutil.Process(chain.driver.pid).children(recursive=True)
         os.kill(chain.driver.pid, ending)
