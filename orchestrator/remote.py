@@ -78,6 +78,25 @@ class RemoteFolder:
         except FileNotFoundError:
             return None
 
+    def wanted(self, name: str) -> bytes:
+        """Return the content of a file that a user asked for.
+
+        Raises:
+            ConfigError: it cannot be read, or there is none.
+        """
+        try:
+            content = self.read(name)
+        except Exception as error:
+            message = (
+                f"{self.url}/{name} cannot be read ({redacted(str(error))}); check the address and your "
+                "credentials for it"
+            )
+            raise ConfigError(message) from error
+        if content is None:
+            message = f"there is no {self.url}/{name}; give the URL of a sweep's folder"
+            raise ConfigError(message)
+        return content
+
     def write(self, name: str, content: bytes) -> None:
         """Write a small file."""
         self._make_parent(name)

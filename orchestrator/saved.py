@@ -46,15 +46,7 @@ class Saved:
         url = place.removesuffix(f"/{PLAN}").rstrip("/")
         root = ResultsRoot.of(results or url.rpartition("/")[0], work=work)
         remote = RemoteFolder.at(url)
-        try:
-            content = remote.read(PLAN)
-        except Exception as error:
-            message = f"{url}/{PLAN} cannot be read ({error}); check the address and your credentials for it"
-            raise ConfigError(message) from error
-        if content is None:
-            message = f"there is no {url}/{PLAN}; give the URL of a sweep's folder"
-            raise ConfigError(message)
-        plan = _plan_of(content, f"{url}/{PLAN}")
+        plan = _plan_of(remote.wanted(PLAN), f"{url}/{PLAN}")
         folder = root.folder / plan.sweep
         if not (folder / WORKLOAD).exists() and WORKLOAD in remote.files():
             staging = folder / f"{WORKLOAD}.tmp"

@@ -148,15 +148,26 @@ def read_status(directory: Path) -> Status:
     """
     path = directory / FILE if directory.is_dir() else directory
     try:
-        return judged(Status.from_dict(json.loads(path.read_text(encoding="utf-8"))))
+        content = path.read_bytes()
     except OSError as error:
         message = (
             f"{path} cannot be read ({error.strerror}); give the folder of a sweep that was started: "
             "results/SWEEP"
         )
         raise ConfigError(message) from error
+    return parse_status(content, str(path))
+
+
+def parse_status(content: bytes, where: str) -> Status:
+    """Return what the content of a `status.json` says, judged by whether its driver lives.
+
+    Raises:
+        ConfigError: it is damaged or of another version; the message names `where` it lies.
+    """
+    try:
+        return judged(Status.from_dict(json.loads(content)))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        message = f"{path} is no status of this version ({error}); the next run of the sweep writes it anew"
+        message = f"{where} is no status of this version ({error}); the next run of the sweep writes it anew"
         raise ConfigError(message) from error
 
 
@@ -167,6 +178,11 @@ def judged(status: Status, *, now: datetime | None = None) -> Status:
     """
     if status.state != RUNNING or _lives(status, now or datetime.now(UTC)):
         return status
+    return stopped(status)
+
+
+def stopped(status: Status) -> Status:
+    """Return `status` of a driver that is known to have ended in the middle."""
     return replace(status, state=STOPPED, running=(), waiting=0, devices_in_use=0, seconds_left=None)
 
 

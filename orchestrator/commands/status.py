@@ -1,9 +1,7 @@
 """`specload status`: how far a sweep is, on a cluster or in a results folder."""
 
 import argparse
-import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -16,7 +14,7 @@ from orchestrator.live import status_view
 from orchestrator.remote import RemoteFolder
 from orchestrator.results_root import is_url
 from orchestrator.secrecy import check_url, redacted
-from orchestrator.status import FILE, RUNNING, STOPPED, Status, read_status
+from orchestrator.status import FILE, RUNNING, Status, parse_status, read_status, stopped
 from orchestrator.submission import Submission
 from orchestrator.tables import console
 
@@ -65,9 +63,7 @@ def _show(out: Console, server: JobServer, found: Submission) -> None:
     status = _status(found)
     if status is not None:
         if not found.lives and status.state == RUNNING:  # the job server knows better than an old file
-            status = replace(
-                status, state=STOPPED, running=(), waiting=0, devices_in_use=0, seconds_left=None
-            )
+            status = stopped(status)
         out.print(status_view(status, go_on="specload submit with the same words"))
         return
     if found.message:
@@ -87,15 +83,4 @@ def _status(found: Submission) -> Status | None:
 
 
 def _at_url(remote: RemoteFolder) -> Status:
-    try:
-        content = remote.read(FILE)
-    except Exception as error:
-        message = f"{remote.url} cannot be read ({redacted(str(error))}); check your credentials for it"
-        raise ConfigError(message) from error
-    if content is None:
-        message = f"there is no {FILE} at {remote.url}: give the URL of a sweep that was started"
-        raise ConfigError(message)
-    with tempfile.TemporaryDirectory(prefix="specload-status-") as name:
-        path = Path(name) / FILE
-        path.write_bytes(content)
-        return read_status(path)
+    return parse_status(remote.wanted(FILE), f"{remote.url}/{FILE}")
