@@ -152,8 +152,6 @@ class Progress:
         pool = self._pool()
         with self._lock:
             status = self._tally.status(state, pool)
-        if self._show is not None:
-            self._show(status)
         try:
             if self._check is not None:
                 self._check()
@@ -166,6 +164,8 @@ class Progress:
             if self._unwritten is None:
                 self._say(f"the sweep's status cannot be written ({error.strerror}); it goes on without")
             self._unwritten = str(error)
+        if self._show is not None:
+            self._show(status)
 
 
 def _engine(report: EngineReport) -> str:
