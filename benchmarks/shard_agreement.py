@@ -18,9 +18,10 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from engines.acceptance import Acceptance
 from engines.emulator import EMULATOR_VERSION
 from engines.emulator.adapter import EmulatorEngine
-from engines.spec import Acceptance, Drafter, EngineConfig, Model
+from engines.spec import Drafter, EngineConfig, Model
 from jobs.cores import Cores
 from jobs.fleet import Fleet
 from jobs.measures.timing import e2el_ms, icl_ms, itl_ms, quantile, tpot_ms, ttft_ms, user_speed_tok_s

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from engines.acceptance import Acceptance
 from engines.base import Refusal
-from engines.spec import NO_DRAFTER, Acceptance, Drafter, EngineConfig, Layout, Model
+from engines.spec import NO_DRAFTER, Drafter, EngineConfig, Layout, Model
 from jobs.load import LoadLevel
 from orchestrator.errors import ConfigError
 from orchestrator.levels import LEVEL_KEYS, ascending, levels_of

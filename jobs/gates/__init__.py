@@ -6,8 +6,8 @@ numbers, passed or not.
 
 from collections.abc import Mapping
 
+from engines.acceptance import Acceptance
 from engines.counters import Counters
-from engines.spec import Acceptance
 from jobs.cache_bounds import FirstTurns
 from jobs.cache_state import CacheState
 from jobs.gates.acceptance import acceptance_gate, acceptance_tolerance

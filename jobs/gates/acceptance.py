@@ -3,8 +3,8 @@
 import math
 from collections.abc import Mapping
 
+from engines.acceptance import Acceptance
 from engines.counters import Counters
-from engines.spec import Acceptance
 from jobs.result import Gate
 
 ACCEPTANCE_ERRORS = 4.0

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from engines.acceptance import Acceptance
 from engines.base import Engine
 from engines.emulator.adapter import EmulatorEngine
 from engines.errors import EngineMemoryError, EngineStartError
-from engines.spec import Acceptance, Drafter, EngineConfig, Layout, Model
+from engines.spec import Drafter, EngineConfig, Layout, Model
 from tests.contract.engine_contract import EngineContract
 
 

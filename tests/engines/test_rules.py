@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from engines.acceptance import Acceptance
 from engines.rules import COMMON_RULES, Rule, common_refusals, model_facts, refusals_by
-from engines.spec import Acceptance, Drafter, EngineConfig, Layout, Model
+from engines.spec import Drafter, EngineConfig, Layout, Model
 
 Make = Callable[..., str]
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from engines import vllm_rules
-from engines.spec import Acceptance, Drafter, EngineConfig, Layout, Model
+from engines.acceptance import Acceptance
+from engines.spec import Drafter, EngineConfig, Layout, Model
 from engines.vllm import VllmEngine
 from engines.vllm_rules import VLLM_RULES
 

@@ -2,8 +2,9 @@ import json
 
 import pytest
 
+from engines.acceptance import Acceptance
 from engines.errors import EngineConfigError
-from engines.spec import Acceptance, Drafter
+from engines.spec import Drafter
 from engines.vllm_speculation import FREE_CLASS, speculation_words, speculative_config
 
 

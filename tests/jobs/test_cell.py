@@ -1,6 +1,7 @@
 """Outcomes of cells that nobody could measure."""
 
-from engines.spec import Acceptance, Drafter, EngineConfig, Model
+from engines.acceptance import Acceptance
+from engines.spec import Drafter, EngineConfig, Model
 from jobs.cell import failed_result
 from jobs.cores import Cores
 from jobs.load import LoadLevel

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from engines.acceptance import Acceptance
 from engines.base import Capabilities
 from engines.counters import Counters
 from engines.emulator import EMULATOR_VERSION
 from engines.emulator.adapter import EmulatorEngine
-from engines.spec import Acceptance, Drafter, EngineConfig, Model
+from engines.spec import Drafter, EngineConfig, Model
 from jobs.bench import Bench
 from jobs.block import BlockRunner
 from jobs.cache_state import CachePlan

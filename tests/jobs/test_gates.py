@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from engines.acceptance import Acceptance
 from engines.counters import Counters
-from engines.spec import Acceptance
 from jobs.cache_bounds import FirstTurns
 from jobs.cache_state import CacheState, Proof
 from jobs.gates import Delivered, acceptance_tolerance, cell_gates, pair_gates

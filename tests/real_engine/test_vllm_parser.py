@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from engines.acceptance import Acceptance
 from engines.base import Site
-from engines.spec import Acceptance, Drafter, EngineConfig, Layout
+from engines.spec import Drafter, EngineConfig, Layout
 from engines.vllm import VllmEngine
 from engines.vllm_command import environment
 from engines.vllm_flags import SWITCHES, VALUES

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from engines.acceptance import Acceptance
 from engines.base import Site
 from engines.launch import start_engine
 from engines.ports import lease_port
-from engines.spec import Acceptance, Drafter, EngineConfig, Layout
+from engines.spec import Drafter, EngineConfig, Layout
 from engines.vllm import VllmEngine
 from tests.contract.engine_contract import complete, random_prompt
 

@@ -14,11 +14,12 @@ from typing import Any
 import httpx
 import pytest
 
+from engines.acceptance import Acceptance
 from engines.base import Server, Site
 from engines.emulator import EMULATOR_VERSION
 from engines.emulator.adapter import EmulatorEngine
 from engines.emulator.virtual import VirtualTurn
-from engines.spec import Acceptance, Drafter, EngineConfig, Layout, Model
+from engines.spec import Drafter, EngineConfig, Layout, Model
 
 QUIET = {"start": 0.0, "drift": 0.0, "step": 0.0}
 """Noise switched off."""

@@ -4,9 +4,9 @@ from statistics import mean, pstdev
 
 import pytest
 
+from engines.acceptance import Acceptance
 from engines.emulator.draws import accepted, combine, log_normal, normal, uniform
 from engines.emulator.noise import Noise, NoiseLevels
-from engines.spec import Acceptance
 
 
 @pytest.mark.parametrize(("alpha", "k", "known"), [(0.74, 3, 2.6928), (0.74, 7, 3.5003), (0.6912, 7, 3.07)])

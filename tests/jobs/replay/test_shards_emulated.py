@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engines.acceptance import Acceptance
 from engines.emulator import EMULATOR_VERSION
 from engines.emulator.adapter import EmulatorEngine
-from engines.spec import Acceptance, Drafter, EngineConfig, Model
+from engines.spec import Drafter, EngineConfig, Model
 from jobs.fleet import Fleet
 from jobs.replay.data import ReplayData
 from jobs.replay.job import ReplayJob
