@@ -29,6 +29,8 @@ class Site:
     """CPU cores the engine may use; empty for all."""
     start_cpus: tuple[int, ...] = ()
     """CPU cores it may use until it is ready, when nothing is measured yet; empty for `cpus`."""
+    kv: "KVCapacity | None" = None
+    """What an engine with `config.kv_match` has to clamp its KV cache to, as that arm's engine had it here."""
     host: str = "127.0.0.1"
 
 
@@ -54,12 +56,37 @@ class Server:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KVCapacity:
-    """KV-cache capacity over all ranks of one engine."""
+    """KV-cache capacity of one engine, summed over its data-parallel ranks, each of which has a pool."""
 
     tokens: int | None
-    """Tokens it can hold; None where the engine does not say."""
+    """Tokens that all pools hold together; None where the engine does not say."""
     block_size: int | None
-    """Tokens per KV block."""
+    """Tokens of a KV block."""
+    blocks: int | None = None
+    """KV blocks of all pools together; None where the engine does not count in blocks."""
+    ranks: int = 1
+    """Pools: a conversation lives in one of them."""
+
+    @property
+    def rank_tokens(self) -> int | None:
+        """Tokens of one pool (their mean, should they differ)."""
+        return None if self.tokens is None else self.tokens // self.ranks
+
+    @property
+    def rank_blocks(self) -> int | None:
+        """Blocks of one pool (their mean, should they differ)."""
+        return None if self.blocks is None else self.blocks // self.ranks
+
+    @property
+    def uniform(self) -> bool | None:
+        """Whether every block holds `block_size` tokens of a request.
+
+        A hybrid model keeps several kinds of KV state, and blocks times block size is then not its capacity.
+        None where one of the three is unknown.
+        """
+        if self.tokens is None or self.blocks is None or self.block_size is None:
+            return None
+        return abs(self.tokens - self.blocks * self.block_size) < self.ranks * self.block_size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +111,10 @@ class Capabilities:
     """Whether the prefix cache can be emptied without a restart."""
     request_options: Mapping[str, Any] = field(default_factory=dict)
     """Extra JSON fields every request of every arm carries (for instance `ignore_eos`)."""
+    kv_clamp: bool = False
+    """Whether `command` clamps the KV cache to `site.kv`: what a baseline with matched KV needs."""
+    loaded_only: bool = False
+    """Whether the engine can hold a drafter loaded and never ask it (`drafter.loaded_only`)."""
 
 
 class Engine(Protocol):

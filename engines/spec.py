@@ -33,6 +33,9 @@ class Drafter:
     """Synthetic acceptance, or None for real acceptance."""
     stateful: bool = False
     """Whether it remembers earlier requests (suffix trees): then every cell gets a fresh engine."""
+    loaded_only: bool = False
+    """Whether it is loaded and never asked: K=0 in every step, a counterfactual that shows what its mere
+    presence costs."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Settings of this method alone; the engine adapter validates them."""
 
@@ -57,9 +60,10 @@ class Drafter:
         """Short name for tables: `none`, `ngram-k3`, `free-k7-a0.74`, `draft-model-k2-<folder>`."""
         if self.is_none:
             return NO_DRAFTER
+        loaded = "-loaded" if self.loaded_only else ""
         forced = f"-a{self.acceptance.alpha:g}" if self.acceptance else ""
         model = f"-{PurePath(self.model).name}" if self.model else ""
-        return f"{self.method.replace('_', '-')}-k{self.k}{forced}{model}"
+        return f"{self.method.replace('_', '-')}-k{self.k}{loaded}{forced}{model}"
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -111,6 +115,20 @@ class Model:
     """SHA-256 over the names, sizes and small files of the model folder; None where there is no folder."""
 
 
+KV_MATCHED = "kv_matched"
+LOADED_ONLY = "loaded_only"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KVMatch:
+    """Whose KV cache a baseline is clamped to: a counterfactual that shows what a drafter's memory costs."""
+
+    arm: str
+    """Digest of the arm with the drafter. How much it has, its engine says where both run."""
+    drafter: str
+    """Label of its drafter, for people."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineConfig:
     """Everything that defines one engine process tree, and so one arm."""
@@ -132,6 +150,8 @@ class EngineConfig:
     """Environment variables of the engine, held equal in all arms of a pair."""
     seed: int = 0
     """Seed given to the engine."""
+    kv_match: KVMatch | None = None
+    """Of a baseline with matched KV: whose cache it gets; None leaves the size to the engine."""
 
     @property
     def digest(self) -> str:
@@ -139,7 +159,8 @@ class EngineConfig:
 
         Paths are places, not content: the version stands for the interpreter, a digest for a model folder.
         """
-        content = {**asdict(self), "python": None}
+        matched = None if self.kv_match is None else self.kv_match.arm
+        content = {**asdict(self), "python": None, "kv_match": matched}
         if self.model.digest is not None:
             content["model"]["path"] = None
         if self.drafter.model_digest is not None:
@@ -148,12 +169,29 @@ class EngineConfig:
 
     @property
     def label(self) -> str:
-        """Short name for tables: `tp1/ngram-k3`."""
-        return f"{self.layout.label}/{self.drafter.label}"
+        """Short name for tables: `tp1/ngram-k3`, `tp1/none-kv-matched-draft-model-k3-small`."""
+        matched = f"-kv-matched-{self.kv_match.drafter}" if self.kv_match else ""
+        return f"{self.layout.label}/{self.drafter.label}{matched}"
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether ratios may refer to it: no drafter, and the KV cache that the engine gives it."""
+        return self.drafter.is_none and self.kv_match is None
+
+    @property
+    def counterfactual(self) -> str:
+        """`kv_matched` or `loaded_only` for an engine that nobody would serve with; empty for all others."""
+        if self.kv_match is not None:
+            return KV_MATCHED
+        return LOADED_ONLY if self.drafter.loaded_only else ""
 
     def baseline(self) -> "EngineConfig":
-        """Return the same engine without a drafter."""
-        return replace(self, drafter=Drafter())
+        """Return the same engine without a drafter and without what follows from one."""
+        return replace(self, drafter=Drafter(), kv_match=None)
+
+    def matched_baseline(self) -> "EngineConfig":
+        """Return the baseline with the KV cache that is left beside this engine's drafter."""
+        return replace(self.baseline(), kv_match=KVMatch(arm=self.digest, drafter=self.drafter.label))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -162,5 +200,6 @@ class EngineConfig:
             "model": Model(**data["model"]),
             "drafter": Drafter.from_dict(data["drafter"]),
             "layout": Layout(**data["layout"]),
+            "kv_match": KVMatch(**data["kv_match"]) if data.get("kv_match") else None,
         }
         return cls(**{**data, **parts})

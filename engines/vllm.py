@@ -28,6 +28,8 @@ class VllmEngine:
         emulated=False,
         cache_salt=True,
         cache_reset=True,
+        kv_clamp=True,
+        loaded_only=True,
         # Exactly max_tokens come with ignore_eos alone; min_tokens is not needed.
         request_options={"ignore_eos": True, "temperature": 0},
     )

@@ -94,8 +94,19 @@ def vllm_command(config: EngineConfig, site: Site) -> Command:
     if layout.devices > 1:
         words += ["--distributed-executor-backend", "mp"]
     words += flag_words(config.flags)
+    words += _clamp_words(config, site)
     words += speculation_words(_placed(config).drafter)
     return Command(argv=tuple(words), env=environment(config, site), cwd=site.directory)
+
+
+def _clamp_words(config: EngineConfig, site: Site) -> tuple[str, ...]:
+    """Return what clamps the KV cache of each rank to the blocks that are left beside another's drafter."""
+    if config.kv_match is None or site.kv is None:
+        return ()
+    if site.kv.rank_blocks is None:
+        message = f"the engine of {config.kv_match.drafter} does not tell its KV blocks: nothing to match"
+        raise EngineConfigError(message)
+    return ("--num-gpu-blocks-override", str(site.kv.rank_blocks))
 
 
 def environment(config: EngineConfig, site: Site) -> dict[str, str]:

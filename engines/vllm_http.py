@@ -194,17 +194,19 @@ def parse_counters(text: str, *, time: float) -> Counters:
 def parse_capacity(text: str) -> KVCapacity:
     """Return the KV capacity of a metrics page.
 
-    `kv_cache_size_tokens` is a rank's own, so it is summed; `num_gpu_blocks` is the sum over ranks already
-    and repeated on each rank's series, so it is read once, and only where an engine does not state tokens.
+    `kv_cache_size_tokens` is one rank's (vLLM's own figure over all kinds of KV that the model keeps), so it
+    is summed over the ranks' series. `num_gpu_blocks` is the sum over ranks already and repeated on each of
+    their series, so it is read once.
     """
     series = [labels for labels, _ in Page(text).values(names.CACHE_CONFIG)]
     block_size = next((size for labels in series if (size := _whole(labels.get("block_size")))), None)
-    tokens = [_whole(labels.get("kv_cache_size_tokens")) for labels in series]
-    known = [count for count in tokens if count is not None]
-    if series and len(known) == len(tokens):
-        return KVCapacity(tokens=sum(known), block_size=block_size)
-    blocks = max((_whole(labels.get("num_gpu_blocks")) or 0 for labels in series), default=0)
-    return KVCapacity(tokens=blocks * block_size if blocks and block_size else None, block_size=block_size)
+    blocks = max((_whole(labels.get("num_gpu_blocks")) or 0 for labels in series), default=0) or None
+    stated = [_whole(labels.get("kv_cache_size_tokens")) for labels in series]
+    known = [count for count in stated if count is not None]
+    tokens = sum(known) if series and len(known) == len(stated) else None
+    if tokens is None and blocks and block_size:  # an engine that does not state tokens
+        tokens = blocks * block_size
+    return KVCapacity(tokens=tokens, block_size=block_size, blocks=blocks, ranks=max(1, len(series)))
 
 
 def _without_buckets(text: str) -> str:

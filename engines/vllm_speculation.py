@@ -57,6 +57,9 @@ _CHECKPOINT = frozenset(
 _LOOKUP = frozenset({"prompt_lookup_min", "prompt_lookup_max"})
 _EAGLE = _CHECKPOINT | {"disable_eagle_block_drop"}
 
+NEVER = [[1, 1, 0]]
+"""Draft lengths by batch size of a drafter that is loaded and never asked: a range's K also holds above it."""
+
 COMMON_OPTIONS = frozenset({"num_speculative_tokens_per_batch_size"})
 """Keys of `drafter.options` that every method takes."""
 
@@ -139,6 +142,8 @@ def speculative_config(drafter: Drafter) -> dict[str, Any] | None:
         # variance. vLLM's own synthetic length has the same mean with next to none.
         config["rejection_sample_method"] = "synthetic"
         config["synthetic_acceptance_rates"] = list(drafter.acceptance.rates(drafter.k))
+    if drafter.loaded_only:
+        config["num_speculative_tokens_per_batch_size"] = NEVER
     return config | dict(drafter.options)
 
 
