@@ -11,8 +11,12 @@ from typing import Any, Self
 
 from engines.acceptance import Acceptance
 from engines.digest import digest
+from engines.strategy import CacheStrategy, Decode
 
 NO_DRAFTER = "none"
+ENGINE_ROUTING = "engine"
+PINNED_ROUTING = "pinned"
+ROUTINGS = (ENGINE_ROUTING, PINNED_ROUTING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,12 +86,20 @@ class Layout:
     """Data-parallel size inside the engine."""
     pp: int = 1
     """Pipeline-parallel size."""
+    expert_parallel: bool = False
+    """Whether the experts of a mixture are spread over all TP x DP devices, instead of a slice of each."""
+    routing: str = ENGINE_ROUTING
+    """Who chooses the data-parallel rank of a request: `engine`, its own balancer; or `pinned`, the load
+    process, which keeps each conversation on one rank, the same in every arm."""
 
     def __post_init__(self) -> None:
         for name in ("tp", "dp", "pp"):
             if getattr(self, name) < 1:
                 message = f"layout.{name} is {getattr(self, name)}; it counts devices: choose 1 or more"
                 raise ValueError(message)
+        if self.routing not in ROUTINGS:
+            message = f"layout.routing is {self.routing!r}; choose one of {', '.join(ROUTINGS)}"
+            raise ValueError(message)
 
     @property
     def devices(self) -> int:
@@ -96,9 +108,10 @@ class Layout:
 
     @property
     def label(self) -> str:
-        """Short name: `tp1`, `dp2`, `tp2-dp2`, `tp2-pp2`."""
-        parts = [f"{name}{getattr(self, name)}" for name in ("tp", "dp", "pp") if getattr(self, name) > 1]
-        return "-".join(parts) or "tp1"
+        """Short name: `tp1`, `dp2`, `tp2-dp2`, `tp2-pp2`, `tp2-dp2-ep`, `dp2-pinned`."""
+        sizes = [f"{name}{getattr(self, name)}" for name in ("tp", "dp", "pp") if getattr(self, name) > 1]
+        ways = ["ep"] * self.expert_parallel + ["pinned"] * (self.routing == PINNED_ROUTING)
+        return "-".join([*(sizes or ["tp1"]), *ways])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +153,8 @@ class EngineConfig:
     model: Model
     drafter: Drafter = field(default_factory=Drafter)
     layout: Layout = field(default_factory=Layout)
+    cache: CacheStrategy = field(default_factory=CacheStrategy)
+    decode: Decode = field(default_factory=Decode)
     python: str | None = None
     """Interpreter of the engine's own environment; None runs it in ours (the emulator). Not in the digest."""
     device: str = "gpu"
@@ -200,6 +215,8 @@ class EngineConfig:
             "model": Model(**data["model"]),
             "drafter": Drafter.from_dict(data["drafter"]),
             "layout": Layout(**data["layout"]),
+            "cache": CacheStrategy.from_dict(data["cache"]),
+            "decode": Decode(**data["decode"]),
             "kv_match": KVMatch(**data["kv_match"]) if data.get("kv_match") else None,
         }
         return cls(**{**data, **parts})
