@@ -72,7 +72,7 @@ def measure_cell(bench: Bench, cell: CellTask, *, fresh: bool) -> CellReport:
         return CellReport(result=result)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    failed_gates = [gate for gate in measured.gates if not gate.passed]
+    failed_gates = [gate for gate in measured.gates if gate.failed]
     cause = failed_gates[0].name if failed_gates else None
     outcome = INVALID if failed_gates else MEASURED
     if not measured.answered:

@@ -25,11 +25,17 @@ class Gate:
     """One check that a measurement has to pass."""
 
     name: str
-    passed: bool
+    passed: bool | None
+    """None: it could not be checked, as what it needs is not told here."""
     message: str
     """What was found against what is allowed, with the numbers."""
     value: float | None = None
     limit: float | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether what was found is not allowed; a gate that could not be checked has not failed."""
+        return self.passed is False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

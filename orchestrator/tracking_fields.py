@@ -83,7 +83,7 @@ def cell_params(plan: Plan, result: CellResult) -> dict[str, str]:
 
 def cell_tags(plan: Plan, result: CellResult, parent: str) -> dict[str, str]:
     """Return the tags of a cell's run."""
-    note = [result.reason or "", *(f"gate {g.name}: {g.message}" for g in result.gates if not g.passed)]
+    note = [result.reason or "", *(f"gate {g.name}: {g.message}" for g in result.gates if g.failed)]
     return {
         PARENT: parent,
         SWEEP_ID: plan.sweep,

@@ -16,4 +16,4 @@ LATENESS = {
 
 def broken(result: CellResult) -> dict[str, str]:
     """Return the messages of a cell's failed gates, but for those of lateness."""
-    return {g.name: g.message for g in result.gates if not g.passed and g.name not in LATENESS}
+    return {g.name: g.message for g in result.gates if g.failed and g.name not in LATENESS}

@@ -1,6 +1,7 @@
 """What the report's template is filled with: plain values, nothing formatted and nothing escaped yet."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,7 +81,7 @@ def build_context(
         "blocks": len({cell.block for cell in planned}),
         "figures": _figures(summary, planned),
         "failed_gates": [
-            (labels[cell.arm], cell, gate) for cell in cells for gate in cell.gates if not gate.passed
+            (labels[cell.arm], cell, gate) for cell in cells for gate in cell.gates if gate.failed
         ],
         "gates": _gate_counts(cells),
         "troubles": [(labels[cell.arm], cell) for cell in cells if cell.outcome != MEASURED],
@@ -145,12 +146,13 @@ def _body(key: str, figure: go.Figure) -> Markup:
     return Markup(html)  # noqa: S704 - plotly escapes its JSON, and the labels in it were escaped when drawn
 
 
-def _gate_counts(cells: Iterable[CellResult]) -> list[tuple[str, int, int]]:
-    counts: dict[str, list[int]] = {}
+def _gate_counts(cells: Iterable[CellResult]) -> list[tuple[str, int, int, int]]:
+    """Return name, passed, failed and not checked."""
+    counts: dict[str, Counter[bool | None]] = {}
     for cell in cells:
         for gate in cell.gates:
-            counts.setdefault(gate.name, [0, 0])[0 if gate.passed else 1] += 1
-    return [(name, passed, failed) for name, (passed, failed) in sorted(counts.items())]
+            counts.setdefault(gate.name, Counter())[gate.passed] += 1
+    return [(name, found[True], found[False], found[None]) for name, found in sorted(counts.items())]
 
 
 def _refused(plan: Mapping[str, Any]) -> list[tuple[str, str, str]]:

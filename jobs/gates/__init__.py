@@ -1,7 +1,8 @@
 """Gates: what a cell and a pair have to pass before their figures mean anything.
 
-A gate that fails makes the cell `invalid`, with the gate's message as the reason. Every message carries the
-numbers, passed or not.
+A gate that fails makes the cell `invalid`, with the gate's message as the reason. One that could not be
+checked, as an engine does not tell what it needs, has neither passed nor failed, and the cell says so. Every
+message carries the numbers, passed or not.
 """
 
 from collections.abc import Mapping

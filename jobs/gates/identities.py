@@ -34,7 +34,7 @@ def _computed(metrics: Mapping[str, float | None]) -> Gate:
     """Hold uncached prompt + output tokens against the engine's locally computed prompt + generated."""
     if metrics["tokens/client_computed"] is None:
         message = "not checked: usage has no cached tokens, so the client knows no computed tokens"
-        return Gate(name="computed_identity", passed=True, message=message)
+        return Gate(name="computed_identity", passed=None, message=message)
     return _identity("computed", "computed (uncached prompt + output)", metrics)
 
 
@@ -59,7 +59,7 @@ def _drafts(data: ReplayData, counters: Counters) -> Gate:
         message = (
             f"not checked: {mine.unknown} of {len(data.requests)} answers have no account of their drafts"
         )
-        return Gate(name=name, passed=True, message=message)
+        return Gate(name=name, passed=None, message=message)
     found = (mine.steps, mine.drafted, mine.accepted)
     counted = (counters.drafts, counters.draft_tokens, counters.accepted_tokens)
     message = (

@@ -59,6 +59,9 @@ def pair_gates(
 def _configuration(
     resolved: Mapping[str, Any], baseline: Mapping[str, Any], drafter_keys: Sequence[str]
 ) -> Gate:
+    if not resolved or not baseline:
+        message = "not checked: the engine does not tell its resolved configuration"
+        return Gate(name="configuration", passed=None, message=message)
     prefixes = tuple(drafter_keys)
     absent = "(absent)"
     differing = [

@@ -34,7 +34,7 @@ def test_a_cell_is_held_against_the_opening_baseline_of_its_level() -> None:
     pairing = Pairing()
     assert not pairing.hold(BASELINE, LEVEL, side(), drafter_keys=()).alone
     held = pairing.hold(DRAFTED, LEVEL, side(block_size=32), drafter_keys=())
-    assert [gate.name for gate in held.gates if not gate.passed] == ["configuration"]
+    assert [gate.name for gate in held.gates if gate.failed] == ["configuration"]
     assert held.turn_overlap == 1.0
     assert not held.alone
 
