@@ -64,6 +64,11 @@ class DrafterSchema:
     """Synthetic acceptance."""
     stateful: bool = False
     """Whether it remembers earlier requests; then every cell gets a fresh engine."""
+    kv: str = "natural"
+    """`natural`, or `matched`: a second baseline runs beside the arm, clamped to the KV cache that is left to
+    it, so that what the drafter's memory costs is told apart from what it does."""
+    loaded_only: bool = False
+    """Whether the drafter is loaded and never asked (K=0): what its mere presence costs."""
     options: dict[str, Any] = field(default_factory=dict)
     """Settings of the method alone, checked by the engine adapter."""
 
