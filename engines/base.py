@@ -50,8 +50,13 @@ class Server:
     url: str
     """`http://127.0.0.1:PORT`, no trailing slash."""
     config: EngineConfig
-    pid: int
-    """Process id of the HTTP server's process (the guard's child)."""
+    pid: int | None = None
+    """Process id of the HTTP server's process (the guard's child); None for a server somebody else runs."""
+    header_variables: Mapping[str, str] = field(default_factory=dict)
+    """HTTP header that each request carries -> environment variable that holds its value: the value itself is
+    a secret, so nothing of ours keeps it."""
+    ca_file: str | None = None
+    """PEM file of the authority that an https:// server's certificate comes from; None for the system's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +130,8 @@ class Engine(Protocol):
     series: Sequence[Series]
     """Every series of the metrics page that `counters` and `capacity` read."""
 
+    caveats: tuple[str, ...] = ()
+    """What to keep in mind with every figure of this engine: told by the plan and by each cell."""
     def version(self, python: str | None) -> str:
         """Return the engine's version in the environment of `python`.
 
@@ -153,6 +160,13 @@ class Engine(Protocol):
 
     def reset_cache(self, server: Server) -> bool:
         """Empty the prefix cache; True when the engine confirmed it."""
+    def remote_servers(self, config: EngineConfig) -> Sequence[Server]:
+        """Return the servers of `config` that somebody else runs, one a replica; none of an engine we start.
+
+        Raises:
+            EngineConfigError: this engine is never started by us, and the arm has no server.
+        """
+
 
     def counters(self, server: Server) -> Counters:
         """Return a snapshot of the engine's counters, summed over its ranks."""

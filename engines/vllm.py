@@ -45,7 +45,11 @@ class VllmEngine:
 
     def refusals(self, config: EngineConfig) -> Sequence[Refusal]:
         """Return every rule that forbids `config`: those of all engines first, then vLLM's own."""
-        return common_refusals(config) + refusals_by(VLLM_RULES, config)
+        return refusals_by(self.rules, config)
+
+    def remote_servers(self, config: EngineConfig) -> Sequence[Server]:  # noqa: ARG002 - we start every one
+        """Return nothing: every server of this engine is started by us."""
+        return ()
 
     def command(self, config: EngineConfig, site: Site) -> Command:
         """Return the command line and environment that start `config` at `site`.

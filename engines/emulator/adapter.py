@@ -50,7 +50,11 @@ class EmulatorEngine:
 
     def refusals(self, config: EngineConfig) -> Sequence[Refusal]:
         """Return every rule that forbids `config`; empty when it may run."""
-        return (*common_refusals(config), *refusals_by(EMULATOR_RULES, config))
+        return refusals_by(self.rules, config)
+
+    def remote_servers(self, config: EngineConfig) -> Sequence[Server]:  # noqa: ARG002 - we start every one
+        """Return nothing: every server of this engine is started by us."""
+        return ()
 
     def command(self, config: EngineConfig, site: Site) -> Command:
         """Return the command line and environment that start `config` at `site`.

@@ -97,6 +97,9 @@ class Scripted:
     def refusals(self, config: EngineConfig) -> Sequence[Refusal]:
         return ()
 
+    def remote_servers(self, config: EngineConfig) -> Sequence[Server]:
+        return ()
+
     def command(self, config: EngineConfig, site: Site) -> Command:
         argv = (sys.executable, "-S", "-c", SERVER, str(site.port), config.flags["manner"], config.model.name)
         return Command(argv=argv, env={"PATH": os.environ["PATH"]}, cwd=site.directory)
@@ -265,7 +268,7 @@ def test_a_server_that_shares_the_port_with_ours_is_found(site: Site) -> None:
 
 def test_an_engine_that_dies_in_use_is_reported_by_check(site: Site) -> None:
     with start(site, "ready") as running:
-        os.kill(running.server.pid, signal.SIGKILL)
+        os.kill(running.process.pid, signal.SIGKILL)
         deadline = time.monotonic() + 15
         while running.process.returncode() is None:
             assert time.monotonic() < deadline

@@ -53,7 +53,7 @@ class Source:
             self.done.set()
         if self.fails:
             raise EngineError("gone")
-        return replace(COUNTERS, running=server.pid)
+        return replace(COUNTERS, running=server.pid or 0)
 
 
 def server(pid: int, device: str = "cpu") -> Server:
