@@ -31,7 +31,7 @@ class Held:
     turn_overlap: float | None = None
     """Share of turns that both steady windows have; None for the opening baseline itself."""
     alone: bool = False
-    """Whether there was no opening baseline to hold a cell with a drafter against."""
+    """Whether there was no opening baseline to hold a cell against that has to have one."""
 
 
 @dataclass(slots=True)
@@ -49,9 +49,9 @@ class Pairing:
         key = (config.baseline().digest, level.label)
         opening = self.baselines.get(key)
         if opening is None:
-            if config.drafter.is_none:
+            if config.is_baseline:
                 self.baselines[key] = side
-            return Held(alone=not config.drafter.is_none)
+            return Held(alone=not config.is_baseline)
         gates = pair_gates(
             resolved=side.resolved,
             baseline_resolved=opening.resolved,

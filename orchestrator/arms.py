@@ -8,6 +8,7 @@ from engines.acceptance import Acceptance
 from engines.base import Refusal
 from engines.spec import NO_DRAFTER, Drafter, EngineConfig, Layout, Model
 from jobs.load import LoadLevel
+from orchestrator.counterfactuals import kv_factor, orphans, with_counterfactuals
 from orchestrator.errors import ConfigError
 from orchestrator.levels import LEVEL_KEYS, ascending, levels_of
 from orchestrator.plan import Arm, Refused
@@ -38,6 +39,7 @@ def drafter_of(config: Mapping[str, Any]) -> Drafter:
         draft_tp=drafter["draft_tp"],
         acceptance=None if alpha is None else Acceptance(alpha=alpha),
         stateful=drafter["stateful"],
+        loaded_only=drafter["loaded_only"],
         options=drafter["options"],
     )
 
@@ -109,6 +111,7 @@ def build_arms(
     """
     arms, notes = _merged(entries, factors)
     refused = [found for arm in arms.values() if (found := _refusal(arm, refusals, devices))]
+    refused += orphans(arms.values(), refused)
     forbidden = {entry.arm.digest for entry in refused}
     treatments = [arm for arm in arms.values() if not arm.is_baseline and arm.digest not in forbidden]
     baselines = {
@@ -138,7 +141,7 @@ def _merged(
 ) -> tuple[dict[str, Arm], list[str]]:
     arms: dict[str, Arm] = {}
     duplicates: dict[str, int] = {}
-    for point, config in entries:
+    for point, config in with_counterfactuals(entries):
         arm = Arm(config=config, levels=levels_of(point.at("load")), factors=_factors(point, config, factors))
         known = arms.get(arm.digest)
         if known is None:
@@ -159,9 +162,8 @@ def _union(first: Sequence[LoadLevel], second: Sequence[LoadLevel]) -> tuple[Loa
 
 
 def _factors(point: Point, config: EngineConfig, keys: Sequence[str]) -> dict[str, str]:
-    if config.drafter.is_none:
-        return _baseline_factors({key: point.choices.get(key, "") for key in keys})
-    return {key: point.choices.get(key, "") for key in keys}
+    factors = {key: point.choices.get(key, "") for key in keys}
+    return kv_factor(_baseline_factors(factors) if config.drafter.is_none else factors, config)
 
 
 def _baseline_factors(factors: Mapping[str, str]) -> dict[str, str]:

@@ -21,6 +21,8 @@ _IN_LABEL = frozenset(
         "drafter.model",
         "drafter.acceptance",
         "drafter.acceptance.alpha",
+        "drafter.kv",
+        "drafter.loaded_only",
     }
 )
 """Factors that the configuration's own label already shows."""
@@ -53,8 +55,8 @@ class Arm:
 
     @property
     def is_baseline(self) -> bool:
-        """Whether the arm has no drafter."""
-        return self.config.drafter.is_none
+        """Whether the ratios of its pair refer to the arm."""
+        return self.config.is_baseline
 
     @property
     def pair_key(self) -> str:

@@ -17,6 +17,7 @@ from jobs.workload.tokens import TokenWorkload
 from orchestrator.arms import build_arms, engine_config, left_out, swept_keys
 from orchestrator.binding import Bound, bind_workload, epoch_notes
 from orchestrator.blocks import schedule
+from orchestrator.counterfactuals import counterfactual_refusals
 from orchestrator.errors import ConfigError
 from orchestrator.labels import check_require
 from orchestrator.levels import ascending, check_one_axis, open_loop_notes
@@ -82,6 +83,7 @@ def make_plan(points: Sequence[Point]) -> Planned:
         refusals=lambda config: (
             *engine_named(config.engine).refusals(config),
             *_cache_refusals(config, cache),
+            *counterfactual_refusals(config, engine_named(config.engine).capabilities),
         ),
         devices=cluster.slots,
         share=design["share"],
