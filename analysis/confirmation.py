@@ -41,7 +41,8 @@ def winner(rows: Sequence[VerdictRow], *, objective: str) -> VerdictRow | None:
 
     That is the one with the highest lower limit of the simultaneous interval of the objective's ratio, so
     that a small but certain gain goes before a large but noisy one; of equals the higher level, then the
-    label. Forced acceptance is left out: it shows a ceiling that nobody can serve. None where no arm wins.
+    label. Forced acceptance shows a ceiling that nobody can serve, and a counterfactual arm a cause: both are
+    left out. None where no arm wins.
     """
 
     def key(row: VerdictRow) -> tuple[float, float, str]:
@@ -49,7 +50,8 @@ def winner(rows: Sequence[VerdictRow], *, objective: str) -> VerdictRow | None:
         sure = -math.inf if ratio is None or ratio.lo is None else ratio.lo
         return (-sure, -row.level, row.label)
 
-    return min((row for row in rows if row.verdict == WINS and not row.synthetic), key=key, default=None)
+    servable = (row for row in rows if not (row.synthetic or row.counterfactual))
+    return min((row for row in servable if row.verdict == WINS), key=key, default=None)
 
 
 def confirmations(rows: Sequence[VerdictRow], *, objective: str) -> tuple[Confirmation, ...]:

@@ -12,10 +12,11 @@ from analysis.rows import CrossoverRow, VerdictRow
 
 
 def crossover_rows(rows: Sequence[VerdictRow], levels: Sequence[Level]) -> tuple[CrossoverRow, ...]:
-    """Return one row an arm and objective, in the order of the verdict rows."""
+    """Return one row an arm and objective, in the order of the verdict rows; none of counterfactual arms."""
     arms: dict[str, list[VerdictRow]] = {}
     for row in rows:
-        arms.setdefault(row.arm, []).append(row)
+        if not row.counterfactual:
+            arms.setdefault(row.arm, []).append(row)
     return tuple(_row(own, levels, objective) for own in arms.values() for objective in CROSSOVERS)
 
 

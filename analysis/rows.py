@@ -72,6 +72,8 @@ class VerdictRow:
     """No cell was measured because memory ran out: a loss where crossovers are looked for."""
     emulated: bool = False
     synthetic: bool = False
+    counterfactual: str = ""
+    """`kv_matched` or `loaded_only` of an engine nobody would serve with; empty for all others."""
     oversubscribed: bool = False
     caveats: tuple[str, ...] = ()
 

@@ -98,6 +98,7 @@ def _row(
         capacity_failure=used.empty and bool((group["cause"] == CAPACITY).any()),
         emulated=any(result.emulated for result in own),
         synthetic=any(result.synthetic for result in own),
+        counterfactual=own[0].counterfactual,
         oversubscribed=crowded,
         caveats=_caveats(group, ratios, uncached, verdict.threshold, own),
     )

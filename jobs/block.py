@@ -6,14 +6,15 @@ failure is an outcome of its cell and never stops the runs after it.
 
 import json
 import traceback
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from engines.base import Engine
+from engines.base import Engine, KVCapacity
 from engines.errors import EngineError
 from engines.registry import engine_named
+from engines.spec import EngineConfig
 from jobs.bench import Bench
 from jobs.cache_state import FreshEngineNeededError
 from jobs.cell import failed_result, measure_cell
@@ -87,6 +88,8 @@ class _Block:
     memory: GpuMemory
     pairing: Pairing
     workload_file: Path
+    capacities: dict[str, KVCapacity] = field(default_factory=dict)
+    """KV capacity of every engine that started, by the digest of its arm: the smallest replica's."""
 
 
 class _Turn:
@@ -115,13 +118,18 @@ class _Turn:
 
     def _on_one_engine(self, count: int) -> Iterator[Report]:
         """Start an engine and measure the next `count` cells on it, fewer if it is lost."""
-        with self._fleet() as fleet:
+        try:
+            kv = yield from self._matched_kv()
+        except EngineError as error:
+            yield from self._failed_start(count, error)
+            return
+        self.engines += 1
+        with self._fleet(self.run.config, self._name, kv=kv) as fleet:
             yield self._step()
             try:
                 seconds = yield from self._start(fleet)
             except EngineError as error:
-                for cell in self._taken(count):
-                    yield self._failed(cell, error.cause, str(error), error.log_tail)
+                yield from self._failed_start(count, error)
                 return
             bench = Bench(
                 task=self.task,
@@ -153,6 +161,29 @@ class _Turn:
             self.left.pop(0)
             yield report
 
+    def _matched_kv(self) -> Generator[Report, None, KVCapacity | None]:
+        """Return what this run's KV cache is clamped to; where no engine has told yet, one is started for it.
+
+        The orders of a block's runs are balanced, so the baseline with matched KV may come before the arm
+        whose cache it is to have.
+        """
+        other = self.run.kv_of
+        if other is None:
+            return None
+        known = self.block.capacities
+        if other.digest not in known:
+            name = f"{self.run.run}-asked"
+            with self._fleet(other, name) as fleet:
+                yield self._step()
+                yield from self._start(fleet)
+                fleet.stop(grace=self.task.stop_seconds)
+                yield EngineStopped(run=name, files=fleet.files())
+        return known[other.digest]
+
+    def _failed_start(self, count: int, error: EngineError) -> Iterator[Report]:
+        for cell in self._taken(count):
+            yield self._failed(cell, error.cause, str(error), error.log_tail)
+
     def _taken(self, count: int) -> Sequence[CellTask]:
         taken, self.left = self.left[:count], self.left[count:]
         return taken
@@ -170,21 +201,26 @@ class _Turn:
                 message = str(attempt.error)
                 yield self._engine_report(fleet, ready=False, seconds=attempt.seconds, message=message)
                 continue
-            resolved = json.dumps(dict(fleet.resolved()), indent=1, sort_keys=True, default=str).encode()
-            yield self._engine_report(fleet, ready=True, seconds=attempt.seconds, resolved=resolved)
+            capacities = fleet.capacities()
+            self.block.capacities[fleet.config.digest] = min(capacities, key=lambda each: each.tokens or 0)
+            described = {
+                "resolved.json": _json(dict(fleet.resolved())),
+                "capacity.json": _json([asdict(capacity) for capacity in capacities]),
+            }
+            yield self._engine_report(fleet, ready=True, seconds=attempt.seconds, described=described)
         return attempt.seconds
 
     @contextmanager
-    def _fleet(self) -> Iterator[Fleet]:
-        self.engines += 1
+    def _fleet(self, config: EngineConfig, name: str, *, kv: KVCapacity | None = None) -> Iterator[Fleet]:
         fleet = Fleet(
             self.engine,
-            self.run.config,
-            name=self._name,
+            config,
+            name=name,
             devices=self.task.devices,
             device_names=self.block.device_names,
             cores=self.block.cores,
             folder=self.block.workload_file.parent,
+            kv=kv,
         )
         try:
             yield fleet
@@ -193,7 +229,7 @@ class _Turn:
             fleet.remove_files()
         if fleet.survivors:
             message = (
-                f"{fleet.survivors} processes of {self._name} outlived SIGKILL, stuck in a driver perhaps; "
+                f"{fleet.survivors} processes of {name} outlived SIGKILL, stuck in a driver perhaps; "
                 "their devices and cores are not free"
             )
             raise GpusHeldError(message)
@@ -226,13 +262,23 @@ class _Turn:
         return self.run.run if self.engines == 1 else f"{self.run.run}-engine{self.engines}"
 
     def _engine_report(
-        self, fleet: Fleet, *, ready: bool, seconds: float, message: str = "", resolved: bytes | None = None
+        self,
+        fleet: Fleet,
+        *,
+        ready: bool,
+        seconds: float,
+        message: str = "",
+        described: Mapping[str, bytes] | None = None,
     ) -> EngineReport:
         return EngineReport(
-            run=self._name,
-            label=self.run.config.label,
+            run=fleet.name,
+            label=fleet.config.label,
             ready=ready,
             seconds=seconds,
             message=message,
-            files=fleet.files() | ({"resolved.json": resolved} if resolved else {}),
+            files={**fleet.files(), **(described or {})},
         )
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, indent=1, sort_keys=True, default=str).encode()

@@ -72,6 +72,9 @@ class CellResult:
     """Whether an emulated engine made the figures."""
     synthetic: bool = False
     """Whether acceptance was forced."""
+    counterfactual: str = ""
+    """`kv_matched` (a baseline with a drafter's KV cache) or `loaded_only` (a drafter that is never asked):
+    an engine nobody would serve with. Empty for all others."""
     oversubscribed: bool = False
     """Whether client and engine had to share a core: measured, but never a verdict."""
     devices: int = 1

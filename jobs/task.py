@@ -29,6 +29,8 @@ class RunTask:
     role: str
     cells: tuple[CellTask, ...]
     factors: Mapping[str, str] = field(default_factory=dict)
+    kv_of: EngineConfig | None = None
+    """The engine whose KV cache this one is clamped to (`config.kv_match`); None for its natural size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +93,8 @@ class EngineReport:
     message: str = ""
     """Why it failed."""
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """`r<replica>-command.json` and `r<replica>-log.txt`; `resolved.json` of a ready engine."""
+    """`r<replica>-command.json` and `r<replica>-log.txt`; of a ready engine `resolved.json`, and
+    `capacity.json` with each replica's KV capacity."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

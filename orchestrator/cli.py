@@ -65,6 +65,11 @@ COMMANDS = (
         example="specload report results/SWEEP",
     ),
     Command(
+        name="capacity",
+        help="what the KV caches of a sweep hold, and what a drafter takes of them",
+        example="specload capacity results/SWEEP",
+    ),
+    Command(
         name="ui", help="open MLflow on a sweep's store", example="specload ui results/SWEEP --port 5000"
     ),
     Command(

@@ -156,7 +156,15 @@ def _run_task(plan: Plan, segment: Segment, run: Run, index: int) -> RunTask:
         f"b{segment.block.index}-s{segment.index}-{index:02d}-{run.role}-{arm.config.label.replace('/', '-')}"
     )
     cells = tuple(CellTask(cell=cell_id(plan, segment, run, level), level=level) for level in run.levels)
-    return RunTask(run=name, config=arm.config, role=run.role, cells=cells, factors=dict(arm.factors))
+    matched = arm.config.kv_match
+    return RunTask(
+        run=name,
+        config=arm.config,
+        role=run.role,
+        cells=cells,
+        factors=dict(arm.factors),
+        kv_of=None if matched is None else plan.arm(matched.arm).config,
+    )
 
 
 def _infeasible(refused: Refused, level: LoadLevel) -> CellResult:

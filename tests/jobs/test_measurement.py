@@ -3,8 +3,10 @@ from dataclasses import replace
 
 import pytest
 
+from engines.base import KVCapacity
 from engines.counters import Counters
 from jobs.measurement import Measurement, measure
+from jobs.measures.kv import kv_metrics
 from jobs.metric_names import METRICS
 from jobs.replay.data import ReplayData
 
@@ -35,7 +37,7 @@ def measured(make_replay: Replay, make_counters: MakeCounters) -> Callable[..., 
         return measure(
             data or make_replay(),
             counters=counters or make_counters(),
-            capacity_tokens=65_536,
+            kv=kv_metrics([KVCapacity(tokens=65_536, block_size=16)], [110], drafts=3),
             gauges=GAUGES,
             devices=2,
             requested_mal=2.6928,
@@ -70,6 +72,7 @@ def test_known_figures(measured: Callable[..., Measurement], make_replay: Replay
     assert metrics["spec/mal"] == pytest.approx(2.5625)
     assert metrics["cache/client_cached_tokens"] == 600
     assert metrics["kv/usage_peak"] == 0.6  # samples after the replay do not count
+    assert metrics["kv/conversations_mean"] == 65_536 // 128  # 110 tokens and 3 drafts are 8 blocks of 16
     assert metrics["engine/waiting_peak"] == 3
     assert metrics["tokens/client_output"] == metrics["tokens/engine_output"] == 200
     assert metrics["requests/total"] == 20

@@ -1,0 +1,28 @@
+"""`specload capacity`: what the KV caches of a sweep's arms hold, and what a drafter took of them."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from orchestrator.capacity_tables import capacity_tables
+from orchestrator.tables import console
+
+SUMMARY = (
+    "Print the KV capacity of every arm of a sweep in tokens and in conversations of its workload, what each "
+    "drafter took of the baseline's, the load from which requests wait, and, with drafter.kv=matched, what "
+    "the drafter's memory costs."
+)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Print the tables of one sweep."""
+    parser = argparse.ArgumentParser(prog="specload capacity", description=SUMMARY)
+    parser.add_argument("sweep", type=Path, help="results/SWEEP")
+    options = parser.parse_args(arguments)
+    # Late: pandas and scipy take a second to load, and `--help` should not wait for them.
+    from analysis.capacity import capacity_rows, memory_costs  # noqa: PLC0415 - see above
+    from analysis.frame import load_sweep  # noqa: PLC0415 - see above
+
+    results = load_sweep(options.sweep).results
+    console().print(capacity_tables(capacity_rows(results), memory_costs(results)))
+    return 0
