@@ -9,6 +9,7 @@
   x SilentReplicaError          a replica that has requests has sent nothing for the stated time
   x GpusHeldError               what a stopped engine held has not come back
   x RecordError                 an engine did not complete a conversation that was to be recorded
+  x ProfileError(ValueError)    an engine cannot be held in decode as asked, or its trace shows no step
 """
 
 
@@ -70,3 +71,9 @@ class RecordError(JobError):
     """A request of a recording failed; the message names conversation and turn."""
 
     cause = "record"
+
+
+class ProfileError(JobError, ValueError):
+    """A profile cannot be taken as asked: too many requests, too long a context, or a trace without steps."""
+
+    cause = "profile"

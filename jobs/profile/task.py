@@ -1,0 +1,78 @@
+"""What a profile is told, and what it reports. Plain data: it crosses machines."""
+
+from dataclasses import dataclass
+
+from engines.spec import EngineConfig
+from engines.trace_steps import StepTimes
+from jobs.profile.window import StepTime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileTask:
+    """One profile: engines one after another on the same devices, each held in decode."""
+
+    configs: tuple[EngineConfig, ...]
+    """The baseline, the arm, and for an estimate the arm with another draft length, where there is one."""
+    prompts: tuple[tuple[int, ...], ...]
+    """Token ids for each of the requests that are held, at least as many as the longest context."""
+    contexts: tuple[int, ...]
+    """KV lengths in tokens at which steps are timed; the first is the one that was asked for."""
+    steps: int
+    """Steps of a window."""
+    traced: bool
+    """Whether the first context's steps are traced by the engine's profiler."""
+    devices: int
+    """Devices of the slice: those of one engine."""
+    engine_cores: int
+    load_cores: int
+    resource: str
+    """Ray resource that stands for a device."""
+    seed: int
+    ready_seconds: float
+    stop_seconds: float
+    patience: float
+    """Longest wait for a window, in seconds."""
+
+    @property
+    def requests(self) -> int:
+        """Requests held in decode: the concurrency."""
+        return len(self.prompts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileReady:
+    """An engine is up."""
+
+    label: str
+    seconds: float
+    """Time its start took."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineProfile:
+    """What one engine showed."""
+
+    arm: str
+    """Digest of its configuration."""
+    label: str
+    k: int
+    """Draft length; 0 for the baseline."""
+    timed: tuple[StepTime, ...]
+    """One a context, without a profiler at work."""
+    traced: StepTimes | None
+    """Where its step goes, from the engine's own trace; None where it has no profiler."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileFailed:
+    """The profile ends here."""
+
+    message: str
+    """What went wrong."""
+    log_tail: str
+    """Last lines of the engine's log."""
+    fixable: bool = False
+    """Whether other words can help: concurrency, context, steps."""
+
+
+ProfileReport = ProfileReady | EngineProfile | ProfileFailed

@@ -1,0 +1,127 @@
+"""Windows of decode steps: how long a step takes while a fixed number of requests is held."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from engines.counters import Counters
+from jobs.errors import ProfileError
+from jobs.fleet import Fleet
+from jobs.profile.hold import Hold
+
+POLL_SECONDS = 0.25
+"""Pause between looks at the counters: every look costs the engine a little."""
+QUIET_SECONDS = 10.0
+"""Longest wait for an engine to give up the requests of a hold that has ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepTime:
+    """Steps of one window as the engine's own counters tell them."""
+
+    steps: float
+    """Decode steps of the window, a mean over requests."""
+    step_ms: float
+    """Mean step interval in ms: what a request waits from one of its output steps to the next."""
+    tokens_per_step: float
+    """Mean output tokens of a request and step; 1 without a drafter."""
+    context: float
+    """Mean KV length of a request in tokens, over the window."""
+    lead_tokens: float
+    """Tokens each request had, on average, when the window began: others were still in prefill."""
+
+
+class Window:
+    """One window on a hold: opened once every request decodes, closed after so many steps."""
+
+    def __init__(self, fleet: Fleet, hold: Hold, *, requests: int, prompt: int, patience: float) -> None:
+        self._fleet = fleet
+        self._hold = hold
+        self._requests = requests
+        self._prompt = prompt
+        self._patience = patience
+        self._before = fleet.counters()
+        self._opened: Counters | None = None
+
+    def open(self) -> None:
+        """Wait until every request is in decode.
+
+        Raises:
+            ProfileError: they do not all fit into the batch or the KV cache, or were refused.
+            EngineError: the engine is gone.
+        """
+        deadline = time.monotonic() + self._patience
+        while True:
+            now = self._look()
+            started = now.since(self._before).first_tokens
+            if started >= self._requests and now.running >= self._requests:
+                self._opened = now
+                return
+            if time.monotonic() > deadline:
+                message = (
+                    f"{now.running} of {self._requests} requests run and {now.waiting} wait after "
+                    f"{self._patience:.0f} s: the batch or the KV cache of {self._fleet.config.label} does "
+                    "not hold so many at this context; choose a smaller --concurrency or --context"
+                )
+                raise ProfileError(message)
+            time.sleep(POLL_SECONDS)
+
+    def wait(self, steps: int, *, done: Callable[[], bool] = lambda: False) -> StepTime:
+        """Wait until the window has so many steps, or `done` says so, and return what it shows.
+
+        Raises:
+            ProfileError: a request ended before.
+            EngineError: the engine is gone.
+        """
+        opened = self._opened
+        assert opened is not None, "open comes first"
+        deadline = time.monotonic() + self._patience
+        pause = POLL_SECONDS
+        while True:
+            time.sleep(pause)
+            now = self._look()
+            passed = now.since(opened)
+            made = passed.step_intervals / self._requests
+            if now.running < self._requests:
+                message = (
+                    f"{self._requests - now.running} of {self._requests} requests ended or were thrown out "
+                    f"of the KV cache of {self._fleet.config.label} while its steps were timed; choose a "
+                    "smaller --concurrency or --context, or fewer --steps"
+                )
+                raise ProfileError(message)
+            if made >= steps or (made and done()):
+                return self._shown(opened, now, passed)
+            if time.monotonic() > deadline:
+                message = f"{made:.0f} of {steps} steps came in {self._patience:.0f} s; choose fewer --steps"
+                raise ProfileError(message)
+            pause = _pause(made, steps, passed.time)
+
+    def _shown(self, opened: Counters, now: Counters, passed: Counters) -> StepTime:
+        lead = opened.since(self._before).generation_tokens / self._requests
+        grown = passed.generation_tokens / self._requests
+        return StepTime(
+            steps=passed.step_intervals / self._requests,
+            step_ms=1000.0 * passed.step_seconds / passed.step_intervals,
+            tokens_per_step=passed.generation_tokens / passed.step_intervals,
+            context=self._prompt + lead + grown / 2,
+            lead_tokens=lead,
+        )
+
+    def _look(self) -> Counters:
+        self._fleet.check()
+        self._hold.check()
+        return self._fleet.counters()
+
+
+def quiet(fleet: Fleet) -> None:
+    """Wait until the engine has given up the requests of a hold that has ended."""
+    deadline = time.monotonic() + QUIET_SECONDS
+    while fleet.counters().running and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
+
+
+def _pause(made: float, steps: int, seconds: float) -> float:
+    """Return how long the steps that are missing will take at the pace so far, within limits."""
+    if not made:
+        return POLL_SECONDS
+    return min(30.0, max(POLL_SECONDS, (steps - made) * seconds / made))
