@@ -1,4 +1,4 @@
-"""From points to arms: canonical drafters, corners cut, duplicates merged, baselines added, rules applied."""
+"""From points to arms: canonical drafters, duplicates merged, baselines added, rules applied."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -73,20 +73,6 @@ def swept_keys(points: Sequence[Point]) -> tuple[str, ...]:
     return tuple(
         key for key in keys if key not in LEVEL_KEYS and len({point.choices.get(key) for point in points}) > 1
     )
-
-
-def left_out(points: Sequence[Point], exclude: Sequence[Mapping[str, Any]]) -> tuple[list[Point], list[str]]:
-    """Return the points that no entry of `exclude` matches, and what to say about the others.
-
-    Raises:
-        ConfigError: an entry names a key that does not exist, or nothing is left.
-    """
-    kept = [point for point in points if not any(_matches(point, entry) for entry in exclude)]
-    notes = [_exclusion(entry, sum(_matches(point, entry) for point in points)) for entry in exclude]
-    if not kept:
-        message = "exclude leaves out every point of the grid; remove an entry, or widen the grid"
-        raise ConfigError(message)
-    return kept, notes
 
 
 def build_arms(
@@ -221,24 +207,3 @@ def _uneven(arm: Arm, slice_devices: int) -> Refused:
 def _all_refused(refused: Sequence[Refused]) -> str:
     reasons = dict.fromkeys(f"{entry.arm.label}: {entry.reason}" for entry in refused)
     return f"every arm of the grid is refused, nothing can run. {'. '.join(reasons)}"
-
-
-def _matches(point: Point, entry: Mapping[str, Any]) -> bool:
-    for key, wanted in entry.items():
-        try:
-            value = point.at(key)
-        except KeyError:
-            message = (
-                f"exclude names the key {key!r}, which does not exist; `specload sweep --cfg job` shows them"
-            )
-            raise ConfigError(message) from None
-        if value not in (wanted if isinstance(wanted, list) else [wanted]):
-            return False
-    return bool(entry)
-
-
-def _exclusion(entry: Mapping[str, Any], count: int) -> str:
-    words = ", ".join(f"{key}={value}" for key, value in entry.items())
-    if count == 0:
-        return f"exclude {words} matches no point of the grid and changes nothing"
-    return f"exclude {words} leaves out {count} point{'s' if count > 1 else ''}"

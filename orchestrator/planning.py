@@ -14,11 +14,12 @@ from engines.spec import EngineConfig, Model
 from jobs.cache_state import PRIMED, CachePlan
 from jobs.load import LoadLevel
 from jobs.workload.tokens import TokenWorkload
-from orchestrator.arms import build_arms, engine_config, left_out, swept_keys
+from orchestrator.arms import build_arms, engine_config, swept_keys
 from orchestrator.binding import Bound, bind_workload, epoch_notes
 from orchestrator.blocks import schedule
 from orchestrator.counterfactuals import counterfactual_refusals
 from orchestrator.errors import ConfigError
+from orchestrator.exclude import left_out
 from orchestrator.labels import check_require
 from orchestrator.levels import ascending, check_one_axis, open_loop_notes
 from orchestrator.models import folder_digest, model_folder, resolve_model

@@ -230,7 +230,8 @@ class SpecloadSchema:
     seed: int = 0
     """Seed of orders, sampling and emulated effects."""
     exclude: list[dict[str, Any]] = field(default_factory=list)
-    """Corners to cut from the grid: a point is left out where every key of an entry has the given value."""
+    """Corners to cut from the grid: a point is left out where every key of an entry has the given value, or
+    one of a list, or with `{not: VALUE}` any other. A group stands for its option: `{layout: [tp2, dp2]}`."""
     engine: EngineSchema = field(default_factory=EngineSchema)
     model: ModelSchema = field(default_factory=ModelSchema)
     drafter: DrafterSchema = field(default_factory=DrafterSchema)

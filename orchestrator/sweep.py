@@ -12,7 +12,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
@@ -42,6 +42,8 @@ class Point:
     """The resolved configuration with the keys of `orchestrator/schema.py`."""
     choices: Mapping[str, str]
     """The user's overrides of this point, key to value as text, sweep axes included."""
+    groups: Mapping[str, str] = field(default_factory=dict)
+    """Group to the name of its chosen option."""
 
     def at(self, key: str) -> Any:
         """Return the value at a dotted key.
@@ -113,10 +115,13 @@ def _point(config: DictConfig) -> Point:
     assert isinstance(plain, dict)
     _check_known(plain, SpecloadSchema)
     _check_finite(plain)
-    words = [word.lstrip("+~").partition("=") for word in HydraConfig.get().overrides.task]
+    hydra_config = HydraConfig.get()
+    words = [word.lstrip("+~").partition("=") for word in hydra_config.overrides.task]
+    groups = hydra_config.runtime.choices
     return Point(
         config={str(key): value for key, value in plain.items()},
         choices={key.partition("@")[0]: value for key, _, value in words},
+        groups={str(key): str(option) for key, option in groups.items() if key in plain},
     )
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from engines.base import Refusal
 from engines.spec import Drafter, EngineConfig, Layout, Model
-from orchestrator.arms import build_arms, drafter_of, engine_config, left_out, swept_keys
+from orchestrator.arms import build_arms, drafter_of, engine_config, swept_keys
 from orchestrator.errors import ConfigError
 from orchestrator.sweep import Point
 
@@ -21,6 +21,8 @@ def point(*, method="eagle3", k=3, tp=1, concurrency=(1, 4), flags=None, **choic
         "draft_tp": None,
         "acceptance": {"alpha": None},
         "stateful": False,
+        "kv": "natural",
+        "loaded_only": False,
         "options": {},
     }
     config = {
@@ -142,33 +144,6 @@ def test_a_layout_that_does_not_fill_the_slice_is_refused():
 
 def test_a_smaller_layout_that_fills_the_slice_is_allowed():
     assert build([point(tp=1), point(tp=2), point(tp=4)]).refused == ()
-
-
-def test_exclude_cuts_corners():
-    points = [point(method=method, k=k) for method in ("eagle3", "ngram") for k in (3, 7)]
-    kept, notes = left_out(points, [{"drafter.method": "ngram", "drafter.k": [5, 7]}])
-    assert [(p.at("drafter.method"), p.at("drafter.k")) for p in kept] == [
-        ("eagle3", 3),
-        ("eagle3", 7),
-        ("ngram", 3),
-    ]
-    assert notes == ["exclude drafter.method=ngram, drafter.k=[5, 7] leaves out 1 point"]
-
-
-def test_exclude_that_matches_nothing_says_so():
-    kept, notes = left_out([point()], [{"layout.tp": 8}])
-    assert len(kept) == 1
-    assert "matches no point" in notes[0]
-
-
-def test_exclude_of_an_unknown_key():
-    with pytest.raises(ConfigError, match=r"'drafter\.kk', which does not exist"):
-        left_out([point()], [{"drafter.kk": 8}])
-
-
-def test_exclude_of_everything():
-    with pytest.raises(ConfigError, match="leaves out every point"):
-        left_out([point()], [{"drafter.k": 3}])
 
 
 def test_a_drafter_without_k_names_the_key():
