@@ -5,7 +5,7 @@ process belongs to `engines/process.py`. Two implementations inherit one contrac
 (`tests/contract/engine_contract.py`): `engines/vllm.py` and `engines/emulator/adapter.py`.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -30,7 +30,7 @@ class Site:
     start_cpus: tuple[int, ...] = ()
     """CPU cores it may use until it is ready, when nothing is measured yet; empty for `cpus`."""
     kv: "KVCapacity | None" = None
-    """What an engine with `config.kv_match` has to clamp its KV cache to, as that arm's engine had it here."""
+    """What an engine with `config.kv_match` has to clamp its KV cache to, as its engine had it here."""
     host: str = "127.0.0.1"
 
 
@@ -105,6 +105,20 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One reason to refuse an arm."""
+
+    name: str
+    """Stable name, shown as the cause of an infeasible arm."""
+    meaning: str
+    """One line for the table of rules: what is not allowed, and why."""
+    check: Callable[[EngineConfig], str | None]
+    """Returns the reason to refuse a configuration, or None when there is nothing against it."""
+    versions: str = ""
+    """Versions of the engine it holds for, such as `>=0.32,<0.33`; empty for all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
     """What an adapter's engine can do for a measurement."""
 
@@ -116,6 +130,8 @@ class Capabilities:
     """Whether the prefix cache can be emptied without a restart."""
     request_options: Mapping[str, Any] = field(default_factory=dict)
     """Extra JSON fields every request of every arm carries (for instance `ignore_eos`)."""
+    caveats: tuple[str, ...] = ()
+    """What to keep in mind with every figure of this engine: told by the plan and by each cell."""
     kv_clamp: bool = False
     """Whether `command` clamps the KV cache to `site.kv`: what a baseline with matched KV needs."""
     loaded_only: bool = False
@@ -126,12 +142,14 @@ class Engine(Protocol):
     """One kind of serving engine."""
 
     name: str
+    written_for: str
+    """Name and versions of the engine whose behaviour the adapter and its rules were written for."""
+    rules: Sequence[Rule]
+    """Every rule that `refusals` checks, in its order."""
     capabilities: Capabilities
     series: Sequence[Series]
     """Every series of the metrics page that `counters` and `capacity` read."""
 
-    caveats: tuple[str, ...] = ()
-    """What to keep in mind with every figure of this engine: told by the plan and by each cell."""
     def version(self, python: str | None) -> str:
         """Return the engine's version in the environment of `python`.
 
@@ -141,6 +159,13 @@ class Engine(Protocol):
 
     def refusals(self, config: EngineConfig) -> Sequence[Refusal]:
         """Return every rule that forbids `config`; empty when it may run."""
+
+    def remote_servers(self, config: EngineConfig) -> Sequence[Server]:
+        """Return the servers of `config` that somebody else runs, one a replica; none of an engine we start.
+
+        Raises:
+            EngineConfigError: this engine is never started by us, and the arm has no server.
+        """
 
     def command(self, config: EngineConfig, site: Site) -> Command:
         """Return the command line and environment that start `config` at `site`.
@@ -160,13 +185,6 @@ class Engine(Protocol):
 
     def reset_cache(self, server: Server) -> bool:
         """Empty the prefix cache; True when the engine confirmed it."""
-    def remote_servers(self, config: EngineConfig) -> Sequence[Server]:
-        """Return the servers of `config` that somebody else runs, one a replica; none of an engine we start.
-
-        Raises:
-            EngineConfigError: this engine is never started by us, and the arm has no server.
-        """
-
 
     def counters(self, server: Server) -> Counters:
         """Return a snapshot of the engine's counters, summed over its ranks."""

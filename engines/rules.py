@@ -6,15 +6,15 @@ one function and one line in a table, with an accepted and a refused example in 
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from engines.base import Refusal
-from engines.spec import EngineConfig
+from packaging.specifiers import SpecifierSet
+from packaging.version import InvalidVersion, Version
 
-Check = Callable[[EngineConfig], str | None]
+from engines.base import Refusal, Rule
+from engines.spec import EngineConfig
 
 DRAFT_CHECKPOINT_METHODS = frozenset({"draft_model", "eagle", "eagle3", "medusa", "mlp_speculator", "dflash"})
 """Methods whose drafter is a checkpoint of its own."""
@@ -22,24 +22,18 @@ LONGEST_DRAFT = 64
 """More than any published drafter proposes: above it a number is taken for a slip of the keyboard."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """One reason to refuse an arm."""
-
-    name: str
-    """Stable name, shown as the cause of an infeasible arm."""
-    check: Check
-
-
 def refusals_by(rules: Sequence[Rule], config: EngineConfig) -> tuple[Refusal, ...]:
     """Return what `rules` have against `config`, in the order of the table."""
-    found = ((rule.name, rule.check(config)) for rule in rules)
+    found = ((rule.name, rule.check(config)) for rule in rules if holds(rule, config.version))
     return tuple(Refusal(rule=name, reason=reason) for name, reason in found if reason)
 
 
-def common_refusals(config: EngineConfig) -> tuple[Refusal, ...]:
-    """Return what the rules of every engine have against `config`."""
-    return refusals_by(COMMON_RULES, config)
+def holds(rule: Rule, version: str) -> bool:
+    """Whether a rule is one for this version of its engine; all are for a version that cannot be ordered."""
+    try:
+        return Version(version) in SpecifierSet(rule.versions, prereleases=True)
+    except InvalidVersion:
+        return True
 
 
 def model_facts(path: str | None) -> Mapping[str, Any] | None:
@@ -166,14 +160,50 @@ def _suffix_is_stateful(config: EngineConfig) -> str | None:
 
 
 COMMON_RULES: tuple[Rule, ...] = (
-    Rule(name="heads_divisible_by_tp", check=_heads),
-    Rule(name="kv_heads_divisible_by_tp", check=_kv_heads),
-    Rule(name="layers_for_pp", check=_layers),
-    Rule(name="context_of_model", check=_context),
-    Rule(name="draft_length", check=_draft_length),
-    Rule(name="baseline_has_no_drafter_settings", check=_baseline_settings),
-    Rule(name="draft_tp", check=_draft_tp),
-    Rule(name="same_vocabulary", check=_same_vocabulary),
-    Rule(name="suffix_is_stateful", check=_suffix_is_stateful),
+    Rule(
+        name="heads_divisible_by_tp",
+        meaning="Attention heads are divisible by the tensor-parallel size.",
+        check=_heads,
+    ),
+    Rule(
+        name="kv_heads_divisible_by_tp",
+        meaning="Key/value heads are divisible by the tensor-parallel size, or it by them.",
+        check=_kv_heads,
+    ),
+    Rule(
+        name="layers_for_pp",
+        meaning="Every pipeline stage has a layer.",
+        check=_layers,
+    ),
+    Rule(
+        name="context_of_model",
+        meaning="The model was made for the context that is asked of it.",
+        check=_context,
+    ),
+    Rule(
+        name="draft_length",
+        meaning="K fits the context, and is one that a drafter can mean.",
+        check=_draft_length,
+    ),
+    Rule(
+        name="baseline_has_no_drafter_settings",
+        meaning="The drafter none has no settings of a drafter.",
+        check=_baseline_settings,
+    ),
+    Rule(
+        name="draft_tp",
+        meaning="A drafter is split like its target or not at all.",
+        check=_draft_tp,
+    ),
+    Rule(
+        name="same_vocabulary",
+        meaning="A draft model speaks the tokens of its target.",
+        check=_same_vocabulary,
+    ),
+    Rule(
+        name="suffix_is_stateful",
+        meaning="A drafter that remembers gets a fresh engine for every cell.",
+        check=_suffix_is_stateful,
+    ),
 )
 """Rules of every engine."""

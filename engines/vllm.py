@@ -6,9 +6,9 @@ Tested with vLLM 0.32 (CPU build); the parts are in the `vllm_*` modules beside 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from engines.base import Capabilities, Command, KVCapacity, Refusal, Server, Site
+from engines.base import Capabilities, Command, KVCapacity, Refusal, Rule, Server, Site
 from engines.counters import Counters
-from engines.rules import common_refusals, refusals_by
+from engines.rules import COMMON_RULES, refusals_by
 from engines.series import Series
 from engines.spec import EngineConfig
 from engines.vllm_command import vllm_command
@@ -24,6 +24,8 @@ class VllmEngine:
     """One vLLM server."""
 
     name = "vllm"
+    written_for = "vLLM 0.32"
+    rules: Sequence[Rule] = (*COMMON_RULES, *VLLM_RULES)
     capabilities = Capabilities(
         emulated=False,
         cache_salt=True,

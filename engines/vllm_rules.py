@@ -5,8 +5,9 @@ Checked against vLLM 0.32. See `engines/rules.py` for the rules of every engine.
 
 from pathlib import Path
 
+from engines.base import Rule
 from engines.errors import EngineConfigError
-from engines.rules import Rule, model_facts
+from engines.rules import model_facts
 from engines.spec import EngineConfig
 from engines.vllm_command import MODEL_RUNNER
 from engines.vllm_flags import flag_words
@@ -189,20 +190,80 @@ def _expert_parallel(config: EngineConfig) -> str | None:
 
 
 VLLM_RULES: tuple[Rule, ...] = (
-    Rule(name="vllm_device", check=_device),
-    Rule(name="vllm_settings", check=_settings),
-    Rule(name="vllm_method_on_device", check=_method_on_device),
-    Rule(name="vllm_method_on_runner", check=_method_on_runner),
-    Rule(name="vllm_scheduling", check=_scheduling),
-    Rule(name="vllm_drafter_model", check=_drafter_model),
-    Rule(name="vllm_drafter_folder", check=_drafter_folder),
-    Rule(name="vllm_draft_tp_v1", check=_draft_tp_v1),
-    Rule(name="vllm_draft_heads", check=_draft_heads),
-    Rule(name="vllm_mtp_depth", check=_mtp_depth),
-    Rule(name="vllm_pipeline", check=_pipeline),
-    Rule(name="vllm_dynamic_length", check=_dynamic_length),
-    Rule(name="vllm_needs_our_wheel", check=_needs_our_wheel),
-    Rule(name="vllm_needs_suffix_trees", check=_needs_suffix_trees),
-    Rule(name="vllm_expert_parallel", check=_expert_parallel),
+    Rule(
+        name="vllm_device",
+        meaning="vLLM runs on GPUs or on the CPU.",
+        check=_device,
+    ),
+    Rule(
+        name="vllm_settings",
+        meaning="Every flag and every drafter option is one that vLLM has, with a value it takes.",
+        check=_settings,
+    ),
+    Rule(
+        name="vllm_method_on_device",
+        meaning="The CPU backend has the drafter.",
+        check=_method_on_device,
+    ),
+    Rule(
+        name="vllm_method_on_runner",
+        meaning="The model runner has the drafter, for its baseline runs the same one.",
+        check=_method_on_runner,
+    ),
+    Rule(
+        name="vllm_scheduling",
+        meaning="Both arms of a pair schedule alike: some drafters switch asynchronous scheduling off.",
+        check=_scheduling,
+    ),
+    Rule(
+        name="vllm_drafter_model",
+        meaning="A drafter that is a checkpoint (or a class) names it.",
+        check=_drafter_model,
+    ),
+    Rule(
+        name="vllm_drafter_folder",
+        meaning="A drafter's folder has a config.json.",
+        check=_drafter_folder,
+    ),
+    Rule(
+        name="vllm_draft_tp_v1",
+        meaning="The V1 model runner splits a draft model like its target.",
+        check=_draft_tp_v1,
+    ),
+    Rule(
+        name="vllm_draft_heads",
+        meaning="Attention heads of the drafter are divisible by its tensor-parallel size.",
+        check=_draft_heads,
+    ),
+    Rule(
+        name="vllm_mtp_depth",
+        meaning="The model has multi-token-prediction layers, and K is a length they can draft.",
+        check=_mtp_depth,
+    ),
+    Rule(
+        name="vllm_pipeline",
+        meaning="The V1 model runner schedules synchronously over pipeline stages.",
+        check=_pipeline,
+    ),
+    Rule(
+        name="vllm_dynamic_length",
+        meaning="K by batch size takes effect: not with data parallelism, nor with every drafter.",
+        check=_dynamic_length,
+    ),
+    Rule(
+        name="vllm_needs_our_wheel",
+        meaning="Free drafts, and forced acceptance on the CPU, need our wheel in the engine's environment.",
+        check=_needs_our_wheel,
+    ),
+    Rule(
+        name="vllm_needs_suffix_trees",
+        meaning="The suffix drafter needs its package.",
+        check=_needs_suffix_trees,
+    ),
+    Rule(
+        name="vllm_expert_parallel",
+        meaning="Only a mixture of experts has experts to spread.",
+        check=_expert_parallel,
+    ),
 )
 """vLLM's own rules."""

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from engines import vllm_http
-from engines.base import Capabilities, Command, KVCapacity, Refusal, Server, Site
+from engines.base import Capabilities, Command, KVCapacity, Refusal, Rule, Server, Site
 from engines.counters import Counters
 from engines.digest import canonical_json
 from engines.emulator import EMULATOR_VERSION
 from engines.emulator.info import DRAFTER_KEYS
 from engines.emulator.refusals import EMULATOR_RULES
 from engines.emulator.settings import flags_of
-from engines.rules import common_refusals, refusals_by
+from engines.rules import COMMON_RULES, refusals_by
 from engines.series import Series
 from engines.spec import EngineConfig
 from engines.vllm_series import EMULATOR_SERIES
@@ -36,10 +36,13 @@ class EmulatorEngine:
     """Emulated hardware behind a real HTTP server."""
 
     name = "emulator"
+    written_for = f"the emulator {EMULATOR_VERSION}"
+    rules: Sequence[Rule] = (*COMMON_RULES, *EMULATOR_RULES)
     capabilities = Capabilities(
         emulated=True,
         cache_salt=True,
         cache_reset=True,
+        kv_clamp=True,
         request_options={"ignore_eos": True, "temperature": 0},
     )
     series: Sequence[Series] = EMULATOR_SERIES
@@ -78,6 +81,7 @@ class EmulatorEngine:
             site.directory.name,
             "--config",
             content,
+            *_clamp_words(config, site),
         )
         env = {
             "PATH": os.environ.get("PATH", _SYSTEM_PATH),
@@ -123,3 +127,10 @@ class EmulatorEngine:
         """Return the `cause` word that the log of an ended engine shows."""
         text = log_tail.lower()
         return next((cause for words, cause in _CAUSES if words in text), "died")
+
+
+def _clamp_words(config: EngineConfig, site: Site) -> tuple[str, ...]:
+    """Return what clamps the KV cache of each rank to what is left beside another's drafter."""
+    if config.kv_match is None or site.kv is None:
+        return ()
+    return ("--kv-tokens", str(site.kv.rank_tokens))

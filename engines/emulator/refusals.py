@@ -1,9 +1,9 @@
 """Rules that live with the emulator: what its model of hardware cannot express."""
 
+from engines.base import Rule
 from engines.emulator.models import ARCHITECTURES
 from engines.emulator.settings import Flags, flags_of
 from engines.errors import EngineConfigError
-from engines.rules import Rule
 from engines.spec import NO_DRAFTER, EngineConfig
 
 
@@ -65,11 +65,35 @@ def _table(config: EngineConfig) -> str | None:
 
 
 EMULATOR_RULES: tuple[Rule, ...] = (
-    Rule(name="emulator_settings", check=_settings),
-    Rule(name="emulator_device", check=_device),
-    Rule(name="emulator_pp", check=_pipeline),
-    Rule(name="emulator_heads", check=_heads),
-    Rule(name="emulator_step_budget", check=_step_budget),
-    Rule(name="emulator_table", check=_table),
+    Rule(
+        name="emulator_settings",
+        meaning="Every setting is one that the emulator knows.",
+        check=_settings,
+    ),
+    Rule(
+        name="emulator_device",
+        meaning="Emulated engines run on emulated devices.",
+        check=_device,
+    ),
+    Rule(
+        name="emulator_pp",
+        meaning="There is no pipeline parallelism.",
+        check=_pipeline,
+    ),
+    Rule(
+        name="emulator_heads",
+        meaning="Heads of the emulated model are divisible by the tensor-parallel size.",
+        check=_heads,
+    ),
+    Rule(
+        name="emulator_step_budget",
+        meaning="A step has room for the K+1 positions of a request.",
+        check=_step_budget,
+    ),
+    Rule(
+        name="emulator_table",
+        meaning="The published step costs are used for what they were fitted to.",
+        check=_table,
+    ),
 )
 """Checked beside the common rules of `engines/rules.py`."""

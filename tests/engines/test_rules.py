@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from engines.acceptance import Acceptance
-from engines.rules import COMMON_RULES, Rule, common_refusals, model_facts, refusals_by
+from engines.base import Rule
+from engines.rules import COMMON_RULES, model_facts, refusals_by
 from engines.spec import Drafter, EngineConfig, Layout, Model
 
 Make = Callable[..., str]
@@ -36,7 +37,7 @@ def config(path: str | None = None, *, max_context: int = 2048, **changes: Any) 
 
 
 def rules_against(arm: EngineConfig) -> list[str]:
-    return [refusal.rule for refusal in common_refusals(arm)]
+    return [refusal.rule for refusal in refusals_by(COMMON_RULES, arm)]
 
 
 @pytest.mark.parametrize(("tp", "refused"), [(1, False), (3, False), (2, True), (6, True)])
@@ -79,7 +80,7 @@ def test_draft_length(k: int, context: int, refused: bool) -> None:
     ],
 )
 def test_a_baseline_has_no_drafter_settings(drafter: Drafter, key: str | None) -> None:
-    found = {refusal.rule: refusal.reason for refusal in common_refusals(config(drafter=drafter))}
+    found = {refusal.rule: refusal.reason for refusal in refusals_by(COMMON_RULES, config(drafter=drafter))}
     assert ("baseline_has_no_drafter_settings" in found) == (key is not None)
     assert key is None or f"drafter.{key}" in found["baseline_has_no_drafter_settings"]
 
@@ -122,7 +123,7 @@ def test_an_unreadable_config_has_no_facts(tmp_path: Path, text: str) -> None:
 
 
 def test_refusals_come_in_the_order_of_the_table_and_names_are_unique() -> None:
-    table = tuple(Rule(name=name, check=lambda _, name=name: f"because {name}") for name in "ba")
+    table = tuple(Rule(name=name, meaning="", check=lambda _, name=name: f"because {name}") for name in "ba")
     assert [refusal.rule for refusal in refusals_by(table, config())] == ["b", "a"]
     names = [rule.name for rule in COMMON_RULES]
     assert len(names) == len(set(names))
