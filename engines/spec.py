@@ -65,7 +65,7 @@ class Drafter:
         if self.is_none:
             return NO_DRAFTER
         loaded = "-loaded" if self.loaded_only else ""
-        forced = f"-a{self.acceptance.alpha:g}" if self.acceptance else ""
+        forced = f"-{self.acceptance.label}" if self.acceptance else ""
         model = f"-{PurePath(self.model).name}" if self.model else ""
         return f"{self.method.replace('_', '-')}-k{self.k}{loaded}{forced}{model}"
 
@@ -73,7 +73,7 @@ class Drafter:
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Rebuild from `asdict`'s form."""
         acceptance = data.get("acceptance")
-        return cls(**{**data, "acceptance": Acceptance(**acceptance) if acceptance else None})
+        return cls(**{**data, "acceptance": Acceptance.from_dict(acceptance) if acceptance else None})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +172,8 @@ class EngineConfig:
     def digest(self) -> str:
         """SHA-256 of the content.
 
-        Paths are places, not content: the version stands for the interpreter, a digest for a model folder.
+        Paths are places, not content: the version stands for the interpreter, a digest for a model folder,
+        rates for where they were measured.
         """
         matched = None if self.kv_match is None else self.kv_match.arm
         content = {**asdict(self), "python": None, "kv_match": matched}
@@ -180,6 +181,8 @@ class EngineConfig:
             content["model"]["path"] = None
         if self.drafter.model_digest is not None:
             content["drafter"]["model"] = None
+        if self.drafter.acceptance is not None:
+            content["drafter"]["acceptance"]["source"] = None
         return digest(content)
 
     @property

@@ -7,7 +7,7 @@ from rich.text import Text
 from jobs.result import TREATMENT
 from orchestrator.balance import Balance, balance
 from orchestrator.estimate import Estimate, device_time
-from orchestrator.plan import Block, Plan, Run
+from orchestrator.plan import Arm, Block, Plan, Run
 
 
 def plan_tables(plan: Plan, size: Estimate) -> RenderableType:
@@ -18,11 +18,11 @@ def plan_tables(plan: Plan, size: Estimate) -> RenderableType:
     found = balance(plan.blocks)
     for arm in plan.arms:
         acceptance = arm.config.drafter.acceptance
-        forced = f"synthetic, alpha {acceptance.alpha:g}" if acceptance else "real"
+        forced = f"synthetic, {acceptance.words(arm.config.drafter.k)}" if acceptance else "real"
         place = found.mean_positions.get(arm.digest)
         arms.add_row(
             Text(arm.label),
-            "baseline" if arm.is_baseline else "treatment",
+            _role(arm),
             str(arm.config.layout.devices),
             ", ".join(level.label for level in arm.levels),
             "-" if arm.is_baseline else "emulated" if arm.config.device == "emulated" else forced,
@@ -39,6 +39,12 @@ def plan_tables(plan: Plan, size: Estimate) -> RenderableType:
     parts += [_blocks(plan, size), *_size(plan, size, found)]
     parts += [Text(f"note: {note}") for note in plan.notes]
     return Group(*parts)
+
+
+def _role(arm: Arm) -> str:
+    if arm.is_baseline:
+        return "baseline"
+    return "counterfactual" if arm.config.counterfactual else "treatment"
 
 
 def _blocks(plan: Plan, size: Estimate) -> RenderableType:

@@ -75,7 +75,7 @@ def cell_params(plan: Plan, result: CellResult) -> dict[str, str]:
             "model": config.model.name,
         }
         if config.drafter.acceptance is not None:
-            params["drafter.acceptance.alpha"] = f"{config.drafter.acceptance.alpha:g}"
+            params["drafter.acceptance"] = config.drafter.acceptance.label
     for key, value in result.factors.items():
         params.setdefault(_name(key), str(value))
     return params

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
+from engines.acceptance import conditional_rates
 from engines.digest import seed_of
 from engines.emulator.costs import PUBLISHED_H100_8B, StepCost
-from engines.emulator.drafters import alpha_of, drafter_cost
+from engines.emulator.drafters import drafter_cost, rates_of
 from engines.emulator.faults import Failure
 from engines.emulator.hardware import GPUS
 from engines.emulator.memory import OutOfMemoryError, kv_capacity
@@ -41,27 +42,28 @@ def step_cost(config: EngineConfig, flags: Flags) -> StepCost:
     return Roofline(gpu=GPUS[flags.gpu], model=model, tp=tp, drafter=drafter_cost(config.drafter, model, tp))
 
 
-def assemble(config: EngineConfig, *, start: str, now: float = 0.0) -> Assembly:
+def assemble(config: EngineConfig, *, start: str, now: float = 0.0, kv_tokens: int | None = None) -> Assembly:
     """Build the ranks of `config` on a clock that reads `now`.
 
     Args:
         config: the engine.
         start: name of this engine start. It seeds what differs between starts, together with the config.
         now: seconds on the engine's clock.
+        kv_tokens: KV-cache tokens that each rank is clamped to; None for all that its memory holds.
 
     Raises:
         EngineConfigError: a setting that the emulator does not know.
         OutOfMemoryError: the model, or one request of full length, does not fit.
     """
     flags = flags_of(config)
-    tokens = _kv_tokens(config, flags)
+    tokens = _kv_tokens(config, flags, kv_tokens)
     limits = Limits(
         blocks=tokens // flags.block_size,
         block_size=flags.block_size,
         max_num_seqs=flags.max_num_seqs,
         max_num_batched_tokens=flags.max_num_batched_tokens,
         k=config.drafter.k,
-        alpha=alpha_of(config.drafter),
+        rates=conditional_rates(rates_of(config.drafter)),
         caching=flags.enable_prefix_caching,
     )
     cost = step_cost(config, flags)
@@ -73,7 +75,7 @@ def assemble(config: EngineConfig, *, start: str, now: float = 0.0) -> Assembly:
     return Assembly(config=config, flags=flags, ranks=ranks, kv_tokens=limits.blocks * limits.block_size)
 
 
-def _kv_tokens(config: EngineConfig, flags: Flags) -> int:
+def _kv_tokens(config: EngineConfig, flags: Flags, clamp: int | None) -> int:
     model = ARCHITECTURES[config.model.name]
     # Memory is checked even when the KV size is given: weights that do not fit cannot be served.
     tokens = kv_capacity(
@@ -85,6 +87,8 @@ def _kv_tokens(config: EngineConfig, flags: Flags) -> int:
     )
     if flags.kv_tokens is not None:
         tokens = flags.kv_tokens
+    if clamp is not None:
+        tokens = min(tokens, clamp)
     longest = config.model.max_context + config.drafter.k
     if tokens // flags.block_size < -(-longest // flags.block_size):
         message = (

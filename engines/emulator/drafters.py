@@ -3,12 +3,13 @@
 Costs follow from shapes. The default acceptance of a drafter is an assumption of ours (one constant
 conditional probability at every position, in the range that papers and issue threads report for chat and code
 at temperature 0); it is overridden by `drafter.options.alpha`, and by the synthetic
-`drafter.acceptance.alpha` before that.
+`drafter.acceptance` before that.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from engines.acceptance import Acceptance
 from engines.emulator.models import ARCHITECTURES, BYTES, Architecture
 from engines.errors import EngineConfigError
 from engines.spec import Drafter
@@ -64,13 +65,12 @@ class DrafterCost:
         return (self.matrix_parameters + self.extra_parameters) * BYTES
 
 
-def alpha_of(drafter: Drafter) -> float:
-    """Return the acceptance probability that `drafter` runs with; 0 for none."""
+def rates_of(drafter: Drafter) -> tuple[float, ...]:
+    """Return the K unconditional acceptance rates that a checked `drafter` runs with; empty for none."""
     if drafter.is_none:
-        return 0.0
-    if drafter.acceptance is not None:
-        return drafter.acceptance.alpha
-    return float(drafter.options.get("alpha", DEFAULT_ALPHA[drafter.method]))
+        return ()
+    alpha = float(drafter.options.get("alpha", DEFAULT_ALPHA[drafter.method]))
+    return (drafter.acceptance or Acceptance(alpha=alpha)).rates(drafter.k)
 
 
 def check_drafter(drafter: Drafter) -> None:
@@ -97,6 +97,8 @@ def check_drafter(drafter: Drafter) -> None:
     if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 <= alpha <= 1:
         message = f"drafter.options.alpha is {alpha!r}; it is a probability: choose 0 to 1"
         raise EngineConfigError(message)
+    if drafter.acceptance is not None and (reason := drafter.acceptance.refusal(drafter.k)):
+        raise EngineConfigError(reason)
     if drafter.method == "draft_model" and (drafter.model or DEFAULT_DRAFT_MODEL) not in ARCHITECTURES:
         known_models = ", ".join(sorted(ARCHITECTURES))
         message = f"drafter.model is {drafter.model!r}; the emulator's draft models: {known_models}"

@@ -5,6 +5,7 @@ is the same at every concurrency and in every batch, and so is the noise of a st
 """
 
 import math
+from collections.abc import Sequence
 from statistics import NormalDist
 
 _MASK = (1 << 64) - 1
@@ -38,12 +39,15 @@ def normal(key: int, index: int) -> float:
     return _STANDARD.inv_cdf(uniform(key, index))
 
 
-def accepted(key: int, position: int, alpha: float, k: int) -> int:
-    """Return how many of K drafts from output `position` on are accepted before the first is not."""
-    for count in range(k):
-        if uniform(key, position + count) >= alpha:
+def accepted(key: int, position: int, rates: Sequence[float]) -> int:
+    """Return how many drafts from output `position` on are accepted before the first is not.
+
+    `rates` has the chance of each that it is accepted when all before it were.
+    """
+    for count, rate in enumerate(rates):
+        if uniform(key, position + count) >= rate:
             return count
-    return k
+    return len(rates)
 
 
 def log_normal(key: int, index: int, spread: float) -> float:

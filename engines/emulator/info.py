@@ -5,7 +5,7 @@ from typing import Any
 
 from engines.emulator import EMULATOR_VERSION
 from engines.emulator.assembly import Assembly
-from engines.emulator.drafters import alpha_of
+from engines.emulator.drafters import rates_of
 from engines.emulator.hardware import GPUS
 
 DRAFTER_KEYS = (
@@ -27,7 +27,7 @@ def server_info(assembly: Assembly) -> dict[str, Any]:
         speculative |= {
             "model": drafter.model,
             "draft_tensor_parallel_size": drafter.draft_tp,
-            "alpha": alpha_of(drafter),
+            "acceptance_rates": list(rates_of(drafter)),
             "synthetic": drafter.acceptance is not None,
             "options": dict(drafter.options),
         }

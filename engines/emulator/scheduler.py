@@ -31,8 +31,8 @@ class Limits:
     max_num_batched_tokens: int
     k: int
     """Draft length, 0 without a drafter."""
-    alpha: float
-    """Probability that a draft token is accepted when all before it were."""
+    rates: tuple[float, ...]
+    """Probability of each of the K drafts that it is accepted when all before it were."""
     caching: bool = True
     """Whether prefixes are cached."""
 
@@ -133,7 +133,7 @@ class Scheduler:
                     continue
                 new = 1
             else:
-                passed = accepted(request.key, request.generated, self.limits.alpha, count - 1)
+                passed = accepted(request.key, request.generated, self.limits.rates[: count - 1])
                 if count > 1:
                     self.stats.draft(passed)
                     request.accepted.append(passed)

@@ -18,7 +18,7 @@ def acceptance_gate(counters: Counters, metrics: Mapping[str, float | None], acc
     name = "synthetic_acceptance"
     requested, realised = metrics["spec/requested_mal"], metrics["spec/mal"]
     if not counters.drafts or requested is None or realised is None:
-        message = f"acceptance {acceptance.alpha:g} was asked for and nothing was drafted"
+        message = f"acceptance {acceptance.label} was asked for and nothing was drafted"
         return Gate(name=name, passed=False, message=message, value=realised)
     limit = acceptance_tolerance(acceptance, len(counters.accepted_per_position), counters.drafts)
     limit += ACCEPTANCE_SHARE * requested

@@ -14,7 +14,7 @@ def test_mean_acceptance_length_is_the_formula(alpha: float, k: int, known: floa
     assert Acceptance(alpha=alpha).mean_length(k) == pytest.approx(known, abs=0.001)
     lengths, position = [], 0
     for _ in range(40_000):
-        count = accepted(7, position, alpha, k)
+        count = accepted(7, position, [alpha] * k)
         lengths.append(count + 1)
         position += count + 1
     # Four standard errors.
@@ -22,7 +22,7 @@ def test_mean_acceptance_length_is_the_formula(alpha: float, k: int, known: floa
 
 
 def test_every_position_has_the_same_conditional_chance():
-    counts = [accepted(3, 8 * step, 0.6, 4) for step in range(20_000)]
+    counts = [accepted(3, 8 * step, [0.6] * 4) for step in range(20_000)]
     reached = [sum(count >= position for count in counts) for position in range(5)]
     for before, after in pairwise(reached):
         assert after / before == pytest.approx(0.6, abs=4 * math.sqrt(0.24 / before))
@@ -30,7 +30,7 @@ def test_every_position_has_the_same_conditional_chance():
 
 @pytest.mark.parametrize(("alpha", "expected"), [(0.0, 0), (1.0, 5)])
 def test_certain_acceptance(alpha: float, expected: int):
-    assert {accepted(1, position, alpha, 5) for position in range(200)} == {expected}
+    assert {accepted(1, position, [alpha] * 5) for position in range(200)} == {expected}
 
 
 def test_draws_depend_on_key_and_index_only():

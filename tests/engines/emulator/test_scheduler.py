@@ -1,6 +1,7 @@
 """The scheduler a step at a time, on a clock of the test's own."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -21,9 +22,9 @@ class Recorded:
         return 1.0
 
 
-def scheduler(cost: Recorded | None = None, **limits: float) -> Scheduler:
+def scheduler(cost: Recorded | None = None, **limits: Any) -> Scheduler:
     values = {
-        "blocks": 100, "block_size": 4, "max_num_seqs": 8, "max_num_batched_tokens": 64, "k": 0, "alpha": 0.0,
+        "blocks": 100, "block_size": 4, "max_num_seqs": 8, "max_num_batched_tokens": 64, "k": 0, "rates": (),
         **limits,
     }  # fmt: skip
     quiet = Noise(NoiseLevels(start=0, drift=0, step=0), start=0, rank=0)
@@ -82,7 +83,7 @@ def test_no_more_requests_run_than_the_batch_takes():
 
 
 def test_accepted_drafts_come_in_one_step():
-    rank = scheduler(k=3, alpha=1.0)
+    rank = scheduler(k=3, rates=(1.0,) * 3)
     rank.submit(request("a", [1, 2, 3], max_tokens=9))
     history = run(rank)
     assert [len(step[0].tokens) for step in history] == [1, 4, 4]
@@ -91,7 +92,7 @@ def test_accepted_drafts_come_in_one_step():
 
 
 def test_the_last_step_is_cut_to_the_answer_but_counted_whole():
-    rank = scheduler(k=3, alpha=1.0)
+    rank = scheduler(k=3, rates=(1.0,) * 3)
     one = request("a", [1, 2, 3], max_tokens=3)
     rank.submit(one)
     history = run(rank)
@@ -102,7 +103,7 @@ def test_the_last_step_is_cut_to_the_answer_but_counted_whole():
 
 def test_rejected_drafts_cost_positions_and_give_the_verifiers_token():
     cost = Recorded()
-    rank = scheduler(cost, k=3, alpha=0.0)
+    rank = scheduler(cost, k=3, rates=(0.0,) * 3)
     rank.submit(request("a", [1, 2, 3], max_tokens=3))
     assert [len(step[0].tokens) for step in run(rank)] == [1, 1, 1]
     assert [load.decode_tokens for load in cost.loads] == [0, 4, 4]
@@ -239,7 +240,7 @@ def test_aborting_a_finished_request_changes_nothing():
 
 
 def drawn(order: Callable[[list[Request]], list[Request]]) -> dict[str, list[int]]:
-    rank = scheduler(k=3, alpha=0.7, blocks=1000, max_num_batched_tokens=256)
+    rank = scheduler(k=3, rates=(0.7,) * 3, blocks=1000, max_num_batched_tokens=256)
     requests = [
         Request(id=str(number), prompt=[number] * 9, max_tokens=40, key=number * 7919, arrived=0.0)
         for number in range(6)

@@ -10,7 +10,7 @@ import pytest
 from engines.base import Site
 from engines.emulator import EMULATOR_VERSION
 from engines.emulator.adapter import EmulatorEngine
-from engines.emulator.drafters import DEFAULT_ALPHA, alpha_of
+from engines.emulator.drafters import DEFAULT_ALPHA, rates_of
 from engines.emulator.faults import Failure
 from engines.emulator.settings import Flags, flags_of
 from engines.errors import EngineConfigError
@@ -120,9 +120,9 @@ def test_nested_flags_become_values(emulated):
 
 def test_default_acceptance_is_documented_for_every_drafter(emulated):
     for method, alpha in DEFAULT_ALPHA.items():
-        assert alpha_of(Drafter(method=method, k=2)) == alpha
+        assert rates_of(Drafter(method=method, k=2)) == (alpha, alpha**2)
         ENGINE.command(emulated(method, 2), SITE)
-    assert alpha_of(Drafter()) == 0
+    assert rates_of(Drafter()) == ()
 
 
 def test_command_is_complete_and_says_which_start_it_is(emulated):
