@@ -1,6 +1,9 @@
 """From words to a plan, with the real rules, tokenizer and workload; and what is refused on the way."""
 
+import copy
+import itertools
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -38,26 +41,45 @@ def chat(tmp_path):
     return path
 
 
+@pytest.fixture(scope="module")
+def composed():
+    """Return the point of a study on the emulator with one EAGLE-3 drafter, as Hydra composes it."""
+    (point,) = collect(["drafter=eagle3", "workload=chat_jsonl", "workload.name=chat", "name=study"])
+    return point
+
+
 @pytest.fixture
-def plan_of(chat):
-    def plan_words(*words):
-        return make_plan(
-            collect(
-                [
-                    "workload=chat_jsonl",
-                    "workload.name=chat",
-                    f"workload.paths=['{chat}']",
-                    "name=study",
-                    *words,
-                ]
-            )
+def plan_of(composed, chat):
+    """Plan the composed point with other values, one mapping of dotted keys a point: Hydra, which has tests
+    of its own, takes longer than all that is tested here.
+    """
+
+    def point(values):
+        config = copy.deepcopy(dict(composed.config))
+        for key, value in {"workload.paths": [str(chat)], **values}.items():
+            *groups, last = key.split(".")
+            node = config
+            for group in groups:
+                node = node[group]
+            node[last] = value
+        chosen = {key: str(value) for key, value in values.items()}
+        return replace(composed, config=config, choices={**composed.choices, **chosen})
+
+    def plan_values(*points):
+        return make_plan([point(values) for values in points or ({},)])
+
+    return plan_values
+
+
+def test_a_whole_plan(chat):
+    planned = make_plan(
+        collect(
+            [
+                *("workload=chat_jsonl", "workload.name=chat", f"workload.paths=['{chat}']", "name=study"),
+                *("-m", "drafter=none,eagle3", "drafter.k=3,7", "load.concurrency=4,1", "design.blocks=2"),
+            ]
         )
-
-    return plan_words
-
-
-def test_a_whole_plan(plan_of):
-    planned = plan_of("-m", "drafter=none,eagle3", "drafter.k=3,7", "load.concurrency=4,1", "design.blocks=2")
+    )
     plan = planned.plan
     assert [arm.label for arm in plan.arms] == ["tp1/none", "tp1/eagle3-k3", "tp1/eagle3-k7"]
     assert [[level.concurrency for level in arm.levels] for arm in plan.arms] == [[1, 4]] * 3
@@ -71,13 +93,12 @@ def test_a_whole_plan(plan_of):
 
 
 def test_the_same_words_give_the_same_plan(plan_of):
-    words = ("drafter=eagle3", "drafter.k=3")
-    assert plan_of(*words).plan.digest == plan_of(*words).plan.digest
-    assert plan_of(*words).plan.digest != plan_of(*words, "seed=1").plan.digest
+    assert plan_of().plan.digest == plan_of().plan.digest
+    assert plan_of().plan.digest != plan_of({"seed": 1}).plan.digest
 
 
 def test_a_saved_plan_alone_is_the_sweep(plan_of, tmp_path):
-    planned = plan_of("-m", "drafter=eagle3", "drafter.k=3,7", "drafter.acceptance.alpha=0.7")
+    planned = plan_of(*({"drafter.k": k, "drafter.acceptance.alpha": 0.7} for k in (3, 7)))
     path = tmp_path / "plan.json"
     path.write_text(json.dumps(planned.plan.to_dict()))
     again = read_plan(path)
@@ -86,7 +107,7 @@ def test_a_saved_plan_alone_is_the_sweep(plan_of, tmp_path):
 
 
 def test_a_plan_whose_workload_changed(plan_of, chat):
-    plan = plan_of("drafter=eagle3").plan
+    plan = plan_of().plan
     chat.write_text(chat.read_text().replace("restart", "stop"))
     with pytest.raises(ConfigError, match="its files or the model's tokenizer changed"):
         rebind(plan)
@@ -111,7 +132,7 @@ def test_plans_that_are_none(tmp_path, content, message):
 
 
 def test_a_plan_changed_by_hand(plan_of, tmp_path):
-    data = plan_of("drafter=eagle3").plan.to_dict()
+    data = plan_of().plan.to_dict()
     data["seed"] = 5
     path = tmp_path / "plan.json"
     path.write_text(json.dumps(data))
@@ -121,119 +142,124 @@ def test_a_plan_changed_by_hand(plan_of, tmp_path):
 
 
 def test_epochs_are_said(plan_of):
-    notes = plan_of("drafter=eagle3", "load.concurrency=[1,16]").plan.notes
+    notes = plan_of({"load.concurrency": [1, 16]}).plan.notes
     assert any(
         "the workload has 6" in note and "C=16: 11 times" in note and "C=1:" not in note for note in notes
     )
 
 
 def test_exclude_is_said_and_cut(plan_of):
-    plan = plan_of(
-        "-m", "drafter=eagle3,mtp", "drafter.k=3,7", "exclude=[{drafter.method: mtp, drafter.k: 7}]"
-    ).plan
+    exclude = [{"drafter.method": "mtp", "drafter.k": 7}]
+    grid = itertools.product(("eagle3", "mtp"), (3, 7))
+    plan = plan_of(*({"drafter.method": m, "drafter.k": k, "exclude": exclude} for m, k in grid)).plan
     assert [arm.label for arm in plan.arms] == ["tp1/none", "tp1/eagle3-k3", "tp1/eagle3-k7", "tp1/mtp-k3"]
     assert "exclude drafter.method=mtp, drafter.k=7 leaves out 1 point" in plan.notes
 
 
 def test_a_saved_plan_cannot_leave_the_results_folder(plan_of):
-    data = {**plan_of("drafter=eagle3").plan.to_dict(), "name": "../evil"}
+    data = {**plan_of().plan.to_dict(), "name": "../evil"}
     with pytest.raises(ValueError, match="becomes a folder"):
         Plan.from_dict({key: value for key, value in data.items() if key != "digest"})
 
 
 def test_a_primed_cache_is_refused_where_no_request_can_prove_it(plan_of):
-    plan = plan_of("-m", "drafter=eagle3", "layout=tp2,dp2", "cache=primed").plan
+    plan = plan_of(*({"layout.tp": tp, "layout.dp": 2 // tp, "cache.state": "primed"} for tp in (2, 1))).plan
     assert {arm.config.layout.label for arm in plan.arms} == {"tp2"}
     assert {(entry.arm.config.layout.label, entry.rule) for entry in plan.refused} == {("dp2", "primed_dp")}
 
 
 def test_the_cache_state_is_part_of_the_sweep_and_of_its_saved_plan(plan_of):
-    cold = plan_of("drafter=eagle3").plan
-    primed = plan_of("drafter=eagle3", "cache=primed", "cache.prime=256").plan
+    cold = plan_of().plan
+    primed = plan_of({"cache.state": "primed", "cache.prime": 256}).plan
     assert (cold.cache.state, primed.cache.state, primed.cache.prime) == ("cold", "primed", 256)
     assert cold.digest != primed.digest
     assert Plan.from_dict(json.loads(json.dumps(primed.to_dict()))) == primed
-    assert plan_of("drafter=eagle3", "design.warmup_rounds_max=1").plan.digest != cold.digest
+    assert plan_of({"design.warmup_rounds_max": 1}).plan.digest != cold.digest
 
 
 def test_budget_and_confirmation_are_no_part_of_the_sweep_s_identity(plan_of):
     """So that a sweep that ran can be given more, or confirmed, by the same words."""
-    plain = plan_of("drafter=eagle3").plan
-    more = plan_of("drafter=eagle3", "design.budget=2.5", "design.confirm=2").plan
+    plain = plan_of().plan
+    more = plan_of({"design.budget": 2.5, "design.confirm": 2}).plan
     assert (plain.budget, plain.confirm, more.budget, more.confirm) == (None, 0, 2.5, 2)
     assert more.digest == plain.digest
     assert Plan.from_dict(json.loads(json.dumps(more.to_dict()))) == more
 
 
 def test_layouts_that_do_not_divide_each_other_can_run_in_blocks_of_their_own(plan_of):
-    plan = plan_of("-m", "drafter=eagle3", "layout.dp=2,3", "design.share=layout", "design.blocks=1").plan
+    plan = plan_of(*({"layout.dp": dp, "design.share": "layout", "design.blocks": 1} for dp in (2, 3))).plan
     assert plan.refused == ()
     assert [block.devices for block in plan.blocks] == [3, 2]
     assert any("layouts of 2 and 3 devices have blocks of their own" in note for note in plan.notes)
 
 
 @pytest.mark.parametrize(
-    "axis", ["seed=0,1", "name=a,b", "design.blocks=1,2", "workload.limit=2,4", "cache=cold,primed"]
+    ("key", "values"),
+    [
+        ("seed", (0, 1)),
+        ("name", ("a", "b")),
+        ("design.blocks", (1, 2)),
+        ("workload.limit", (2, 4)),
+        ("cache.state", ("cold", "primed")),
+    ],
 )
-def test_what_cannot_be_an_axis(plan_of, axis):
-    with pytest.raises(ConfigError, match=axis.partition("=")[0].partition(".")[0]):
-        plan_of("-m", "drafter=eagle3", axis)
+def test_what_cannot_be_an_axis(plan_of, key, values):
+    with pytest.raises(ConfigError, match=key.partition(".")[0]):
+        plan_of(*({key: value} for value in values))
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("values", "message"),
     [
-        (["+engine.flags.nope=1"], "nope"),
-        (["engine.flags.gpu=nope"], "nope"),
-        (["model.name=nope"], "nope"),
-        (["drafter.method=nope"], "nope"),
-        (["drafter.k=-1"], "drafter.k"),
-        (["layout.tp=0"], "layout.tp"),
-        (["drafter.acceptance.alpha=1.5"], "acceptance.alpha"),
-        (["load.concurrency=0"], "load.concurrency"),
-        (["design.blocks=0"], "design.blocks"),
-        (["design.warmup_rounds_max=0"], "design.warmup_rounds_max"),
-        (["design.share=some"], "design.share is 'some'; choose one of all, layout"),
-        (["design.budget=0"], "design.budget is 0; it counts GPU-hours"),
-        (["design.confirm=1"], "design.confirm is 1; it counts fresh blocks"),
-        (["cache.state=tepid"], "cache.state"),
-        (["name=../evil"], "name is '../evil'; it becomes a folder"),
-        (["name=a/b"], "name is 'a/b'"),
-        (["name=.hidden"], "name is '.hidden'"),
-        (["name=''"], "name is ''"),
-        (["cache=primed", "cache.prime=most"], "cache.prime"),
-        (["cache=primed", "cache.prime=0"], "cache.prime"),
-        (["cache.expect=less"], "cache.expect"),
-        (["cache.reset_seconds=-1"], "cache.reset_seconds"),
-        (["engine.device=abacus"], "engine.device"),
-        (["engine.name=nope"], "engine.name"),
-        (["layout=tp4", "cluster.slots=2"], "needs 4 devices and this machine offers 2"),
-        (["+engine.env.HF_TOKEN=hunter2"], "engine.env.HF_TOKEN looks like a secret"),
-        (["tracking.uri=postgresql://u:hunter2@h/db"], "tracking.uri holds a password"),
+        ({"engine.flags.nope": 1}, "nope"),
+        ({"engine.flags.gpu": "nope"}, "nope"),
+        ({"model.name": "nope"}, "nope"),
+        ({"drafter.method": "nope"}, "nope"),
+        ({"drafter.k": -1}, "drafter.k"),
+        ({"layout.tp": 0}, "layout.tp"),
+        ({"drafter.acceptance.alpha": 1.5}, "acceptance.alpha"),
+        ({"load.concurrency": 0}, "load.concurrency"),
+        ({"design.blocks": 0}, "design.blocks"),
+        ({"design.warmup_rounds_max": 0}, "design.warmup_rounds_max"),
+        ({"design.share": "some"}, "design.share is 'some'; choose one of all, layout"),
+        ({"design.budget": 0}, "design.budget is 0; it counts GPU-hours"),
+        ({"design.confirm": 1}, "design.confirm is 1; it counts fresh blocks"),
+        ({"cache.state": "tepid"}, "cache.state"),
+        ({"name": "../evil"}, "name is '../evil'; it becomes a folder"),
+        ({"name": "a/b"}, "name is 'a/b'"),
+        ({"name": ".hidden"}, "name is '.hidden'"),
+        ({"name": ""}, "name is ''"),
+        ({"cache.state": "primed", "cache.prime": "most"}, "cache.prime"),
+        ({"cache.state": "primed", "cache.prime": 0}, "cache.prime"),
+        ({"cache.expect": "less"}, "cache.expect"),
+        ({"cache.reset_seconds": -1}, "cache.reset_seconds"),
+        ({"engine.device": "abacus"}, "engine.device"),
+        ({"engine.name": "nope"}, "engine.name"),
+        ({"layout.tp": 4, "cluster.slots": 2}, "needs 4 devices and this machine offers 2"),
+        ({"engine.env.HF_TOKEN": "hunter2"}, "engine.env.HF_TOKEN looks like a secret"),
+        ({"tracking.uri": "postgresql://u:hunter2@h/db"}, "tracking.uri holds a password"),
     ],
 )
-def test_bad_values_name_their_key(plan_of, words, message):
+def test_bad_values_name_their_key(plan_of, values, message):
     with pytest.raises(ValueError, match=message.replace(".", r"\.")) as caught:
-        plan_of("drafter=eagle3", *words)
+        plan_of(values)
     assert "hunter2" not in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_harmless_names_are_no_secrets(plan_of):
-    assert plan_of("drafter=eagle3", "+engine.env.MAX_TOKENS=1").plan.arms[0].config.env == {
-        "MAX_TOKENS": "1"
-    }
+    assert plan_of({"engine.env.MAX_TOKENS": "1"}).plan.arms[0].config.env == {"MAX_TOKENS": "1"}
 
 
 def test_a_missing_workload_file(plan_of, chat):
     chat.unlink()
     with pytest.raises(WorkloadError, match=r"chat\.jsonl"):
-        plan_of("drafter=eagle3")
+        plan_of()
 
 
 def test_conversations_longer_than_the_context(plan_of):
     with pytest.raises(WorkloadError, match="8"):
-        plan_of("drafter=eagle3", "model.max_context=8")
+        plan_of({"model.max_context": 8})
 
 
 def test_a_model_folder_without_a_config(tmp_path):
@@ -284,4 +310,5 @@ def test_the_emulated_experiments_can_be_planned(experiment, treatments):
 
 def test_the_experiments_on_real_engines_compose():
     assert len(collect(["+experiment=quickstart_vllm"])) == 4
-    assert len(collect(["+experiment=real_vllm_grid", "layout=tp2", "drafter.k=2"])) == 4  # a corner of it
+    corner = ["layout=tp2", "drafter=tiny_agree60", "drafter.k=2"]
+    assert len(collect(["+experiment=real_vllm_grid", *corner])) == 1
