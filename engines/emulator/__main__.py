@@ -32,7 +32,10 @@ def main() -> int:
     logging.getLogger("aiohttp.access").setLevel(logging.WARNING)
     try:
         config = EngineConfig.from_dict(json.loads(arguments.config))
-        return uvloop.run(_serve(config, arguments.start, arguments.host, arguments.port))
+        served = _serve(
+            config, arguments.start, arguments.host, arguments.port, kv_tokens=arguments.kv_tokens
+        )
+        return uvloop.run(served)
     except EngineConfigError as error:
         log.error("bad setting: %s", error)
         return 2
@@ -44,8 +47,9 @@ def main() -> int:
         return 1
 
 
-async def _serve(config: EngineConfig, start: str, host: str, port: int) -> int:
-    assembly = assemble(config, start=start, now=asyncio.get_running_loop().time())
+async def _serve(config: EngineConfig, start: str, host: str, port: int, *, kv_tokens: int | None) -> int:
+    now = asyncio.get_running_loop().time()
+    assembly = assemble(config, start=start, now=now, kv_tokens=kv_tokens)
     _announce(assembly)
     fail = assembly.fail
     taken = strike_at_start(fail, host, port) if fail else None
@@ -106,6 +110,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--config", required=True, help="an EngineConfig as JSON")
+    parser.add_argument("--kv-tokens", type=int, help="KV-cache tokens that each rank is clamped to")
     parser.add_argument(
         "--start", default="", help="name of this start; it seeds what differs between starts"
     )
