@@ -12,6 +12,7 @@ from engines.rules import COMMON_RULES, refusals_by
 from engines.series import Series
 from engines.spec import EngineConfig
 from engines.vllm_command import vllm_command
+from engines.vllm_counterfactual import COUNTERFACTUAL_RULES
 from engines.vllm_http import post_reset, read_capacity, read_counters, read_names, read_server_info
 from engines.vllm_log import cause_of
 from engines.vllm_resolved import DRAFTER_KEYS, comparable, contradictions
@@ -25,7 +26,7 @@ class VllmEngine:
 
     name = "vllm"
     written_for = "vLLM 0.32"
-    rules: Sequence[Rule] = (*COMMON_RULES, *VLLM_RULES)
+    rules: Sequence[Rule] = (*COMMON_RULES, *VLLM_RULES, *COUNTERFACTUAL_RULES)
     capabilities = Capabilities(
         emulated=False,
         cache_salt=True,

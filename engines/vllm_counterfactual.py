@@ -80,27 +80,27 @@ def _already_clamped(config: EngineConfig) -> str | None:
 COUNTERFACTUAL_RULES: tuple[Rule, ...] = (
     Rule(
         name="vllm_loaded_method",
-        meaning="drafter.loaded_only needs a method whose draft length can be 0",
+        meaning="A drafter that is only loaded has a method whose draft length can be 0.",
         check=_method,
     ),
     Rule(
         name="vllm_loaded_ranks",
-        meaning="drafter.loaded_only would draft after all with data parallelism",
+        meaning="A drafter that is only loaded has one rank: with more, vLLM would draft after all.",
         check=_ranks,
     ),
     Rule(
         name="vllm_loaded_contradiction",
-        meaning="drafter.loaded_only leaves nothing to accept and no draft lengths to set",
+        meaning="A drafter that is only loaded has no draft lengths to choose and no acceptance to force.",
         check=_contradiction,
     ),
     Rule(
         name="vllm_loaded_graphs",
-        meaning="on the V1 model runner drafter.loaded_only would run other CUDA graphs than its baseline",
+        meaning="A drafter that is only loaded runs the CUDA graphs of its baseline.",
         check=_graphs,
     ),
     Rule(
         name="vllm_kv_already_clamped",
-        meaning="drafter.kv=matched means nothing where a flag gives every arm the same KV blocks",
+        meaning="KV caches that a flag makes equal already are not matched again.",
         check=_already_clamped,
     ),
 )
