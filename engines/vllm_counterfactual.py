@@ -1,4 +1,4 @@
-"""vLLM's rules on the engines nobody would serve with: a drafter that is only loaded, a baseline with matched KV.
+"""vLLM's rules on engines nobody would serve with: a drafter that is only loaded, a baseline with matched KV.
 
 Read in vLLM 0.32 and tried on its CPU build. A drafter is kept from drafting by a draft length of 0 at every
 batch size: vLLM then still feeds a draft model what the target computed (its first pass, so that its own KV
@@ -58,8 +58,8 @@ def _graphs(config: EngineConfig) -> str | None:
     if config.flags.get("enforce_eager") or config.decode.cuda_graphs in ("none", "piecewise"):
         return None
     return (
-        "with draft lengths by batch size vLLM's V1 model runner falls back to piecewise CUDA graphs, and the "
-        "baseline keeps full ones: the pair would compare graphs; set decode.cuda_graphs=piecewise, or "
+        "with draft lengths by batch size vLLM's V1 model runner falls back to piecewise CUDA graphs, and "
+        "the baseline keeps full ones: the pair would compare graphs; set decode.cuda_graphs=piecewise, or "
         "decode.model_runner=v2"
     )
 
