@@ -70,6 +70,11 @@ COMMANDS = (
         example="specload capacity results/SWEEP",
     ),
     Command(
+        name="acceptance",
+        help="acceptance that was asked for or built in, against the realised one",
+        example="specload acceptance results/SWEEP",
+    ),
+    Command(
         name="ui", help="open MLflow on a sweep's store", example="specload ui results/SWEEP --port 5000"
     ),
     Command(
@@ -142,7 +147,7 @@ def usage() -> str:
     rows = [
         line
         for command in COMMANDS
-        for line in (f"  {command.name:<8} {command.help}", f"           {command.example}")
+        for line in (f"  {command.name:<10} {command.help}", f"             {command.example}")
     ]
     return "\n".join(
         [

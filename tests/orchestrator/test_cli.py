@@ -21,7 +21,7 @@ def test_help_lists_every_command_with_an_example(capsys):
     assert cli.main(["--help"]) == 0
     out = capsys.readouterr().out
     for command in cli.COMMANDS:
-        assert f"  {command.name:<8} {command.help}" in out
+        assert f"  {command.name:<10} {command.help}" in out
         assert command.example in out
 
 
