@@ -49,6 +49,23 @@ class Counters:
     """Emulated engines only: seconds by which the machine fell behind the hardware it emulates."""
     kv_usage: float
     """Gauge, 0 to 1: mean over ranks of the KV cache in use; in a delta the later snapshot's value."""
+    absent: frozenset[str] = frozenset()
+    """Names of the fields that this engine does not tell: their value is 0 here and means nothing."""
+
+    @classmethod
+    def unknown(cls, time: float) -> "Counters":
+        """Return the snapshot of an engine that tells nothing."""
+        zeros: dict[str, int] = dict.fromkeys((*_COUNTS, "running", "waiting", "kv_usage"), 0)
+        return cls(
+            time=time,
+            accepted_per_position=(),
+            absent=frozenset((*zeros, "accepted_per_position")),
+            **zeros,
+        )
+
+    def knows(self, *names: str) -> bool:
+        """Whether the engine tells all of the named fields."""
+        return self.absent.isdisjoint(names)
 
     def since(self, earlier: "Counters") -> "Counters":
         """Return the delta from `earlier` to this snapshot; gauges keep this snapshot's values.
@@ -70,7 +87,13 @@ class Counters:
                 )
             )
         )
-        return replace(self, time=self.time - earlier.time, accepted_per_position=positions, **counts)  # type: ignore[arg-type]  # names come from a list
+        return replace(
+            self,
+            time=self.time - earlier.time,
+            accepted_per_position=positions,
+            absent=self.absent | earlier.absent,
+            **counts,  # type: ignore[arg-type]  # names come from a list
+        )
 
     @classmethod
     def combined(cls, parts: Sequence["Counters"]) -> "Counters":
@@ -83,6 +106,7 @@ class Counters:
             time=max(part.time for part in parts),
             accepted_per_position=tuple(sum(column) for column in zip(*padded, strict=True)),
             kv_usage=sum(part.kv_usage for part in parts) / len(parts),
+            absent=frozenset().union(*(part.absent for part in parts)),
             **sums,
         )
 
@@ -90,7 +114,7 @@ class Counters:
 _COUNTS = tuple(
     field.name
     for field in fields(Counters)
-    if field.name not in ("time", "accepted_per_position", "running", "waiting", "kv_usage")
+    if field.name not in ("time", "accepted_per_position", "running", "waiting", "kv_usage", "absent")
 )
 """The fields that only ever grow."""
 

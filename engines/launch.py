@@ -81,6 +81,10 @@ class RunningEngine:
                 time.sleep(POLL_SECONDS)
         self.check()
 
+    def log_tail(self) -> str:
+        """Return the last lines of its log."""
+        return self.process.log_tail()
+
     def stop(self, grace: float) -> StopReport:
         """End the engine: SIGTERM, `grace` seconds, SIGKILL."""
         return self.process.stop(grace)

@@ -70,6 +70,8 @@ class Bench:
             seed=seed,
             cpus=self.cores.load,
             shards=shards_for(level.concurrency or level.max_inflight, len(self.cores.load)),
+            ca_file=servers[0].ca_file,
+            header_variables=servers[0].header_variables,
             stall_seconds=self.task.stall_seconds,
             deadline_seconds=self.task.cell_seconds,
         )

@@ -1,8 +1,10 @@
 """What to keep in mind with the figures of a cell that passed its gates."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from engines.base import Capabilities
 from jobs.replay.data import ReplayData
+from jobs.result import Gate
 
 DRAIN = 1 / 3
 """Share of the replay after the steady window from which the cell says so."""
@@ -59,3 +61,10 @@ def pairing_caveats(*, alone: bool) -> tuple[str, ...]:
         "of a baseline: the gates configuration and equal_work are missing"
     )
     return (caveat,)
+
+
+def engine_caveats(capabilities: Capabilities, gates: Sequence[Gate]) -> tuple[str, ...]:
+    """Return what to say of the engine itself, and which gates could not be checked on it."""
+    unchecked = [gate.name for gate in gates if gate.passed is None]
+    told = f"not checked, as the engine does not tell what it takes: {', '.join(unchecked)}"
+    return (*capabilities.caveats, *((told,) if unchecked else ()))

@@ -21,12 +21,15 @@ from jobs.bench import Bench, settled_counters
 from jobs.cache_bounds import FirstTurns
 from jobs.cache_control import Prepared, judge_first_turns, prepare_cache
 from jobs.cache_state import RESET, FreshEngineNeededError
-from jobs.caveats import overlap_caveats, pairing_caveats
+from jobs.caveats import engine_caveats, overlap_caveats, pairing_caveats
 from jobs.cores import Cores
 from jobs.errors import JobError
+from jobs.fleet import Fleet
 from jobs.gates import Delivered, cell_gates
+from jobs.gates.kv import kv_gate
 from jobs.load import LoadLevel
 from jobs.measurement import Measurement, measure
+from jobs.measures.kv import kv_metrics, longest_contexts
 from jobs.measures.overlap import turns_in
 from jobs.measures.work import steady_window
 from jobs.pairing import Held, Side
@@ -157,7 +160,7 @@ def _measure(bench: Bench, cell: CellTask, folder: Path, *, fresh: bool) -> _Mea
     measurement = measure(
         data,
         counters=counters,
-        capacity_tokens=fleet.capacity_tokens(),
+        kv=_kv_metrics(bench, schedule),
         gauges=sampler.rows,
         devices=task.devices,
         requested_mal=_requested_mal(bench),
@@ -183,11 +186,15 @@ def _measure(bench: Bench, cell: CellTask, folder: Path, *, fresh: bool) -> _Mea
     )
     config = bench.run.config
     held = bench.pairing.hold(config, level, side, drafter_keys=fleet.engine.drafter_keys(config))
+    gates = (*gates, *_kv_gates(fleet), *held.gates)
     return _Measured(
         answered=bool(data.succeeded),
         metrics={**measurement.metrics, **_of_the_cell(warmup, turns, held)},
-        gates=(*gates, *held.gates),
-        caveats=_caveats(measurement, warmup, cache, held, sampler),
+        gates=gates,
+        caveats=(
+            *engine_caveats(fleet.engine.capabilities, gates),
+            *_caveats(measurement, warmup, cache, held, sampler),
+        ),
         resolved=resolved,
         warmup=warmup,
         cache=cache,
@@ -233,6 +240,18 @@ def _files(data: ReplayData, measurement: Measurement, sampler: Sampler) -> dict
     }
 
 
+def _kv_metrics(bench: Bench, schedule: Schedule) -> dict[str, float | None]:
+    drafter = bench.run.config.drafter
+    contexts = longest_contexts(bench.task.workload, schedule.order)
+    return kv_metrics(bench.fleet.capacities(), contexts, drafts=0 if drafter.loaded_only else drafter.k)
+
+
+def _kv_gates(fleet: Fleet) -> tuple[Gate, ...]:
+    if fleet.kv is None:
+        return ()
+    return tuple(kv_gate(fleet.config, fleet.kv, found) for found in fleet.capacities())
+
+
 def _ideal_hit_rate(bench: Bench, cell: CellTask, schedule: Schedule) -> float | None:
     """Return what an infinite cache could reach; every arm sends the same, so a level is computed once."""
     block_size = bench.fleet.block_size()
@@ -258,12 +277,13 @@ def arm_fields(config: EngineConfig, level: LoadLevel) -> dict[str, Any]:
         "arm_label": config.label,
         "layout": config.layout.label,
         "drafter": config.drafter.method,
-        "k": config.drafter.k,
+        "k": 0 if config.drafter.loaded_only else config.drafter.k,
         "concurrency": level.concurrency,
         "rate": level.rate,
         "rate_scale": level.rate_scale,
         "emulated": config.device == "emulated",
         "synthetic": config.drafter.acceptance is not None,
+        "counterfactual": config.counterfactual,
     }
 
 
@@ -285,6 +305,7 @@ def _identity(bench: Bench, measured: _Measured) -> dict[str, Any]:
     config = bench.run.config
     return {
         "pair_key": config.baseline().digest,
+        "kv_of": config.kv_match.arm if config.kv_match else None,
         "engine": config.engine,
         "engine_version": config.version,
         "model": config.model.name,

@@ -11,14 +11,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from engines.base import Engine, Server, Site
+from engines.attach import attach_engine
+from engines.base import Engine, KVCapacity, Server, Site
 from engines.counters import Counters
 from engines.errors import EngineDiedError, EngineError, EngineHungError, PortInUseError
-from engines.launch import LOG_NAME, RunningEngine, start_engine
+from engines.launch import LOG_NAME, start_engine
 from engines.ports import lease_port
+from engines.running import Running
 from engines.spec import EngineConfig
 from jobs.cores import Cores
 
+REMOTE_NAME = "remote.json"
+"""File that names a server somebody else runs, where other engines have their command line."""
 PORT_ATTEMPTS = 3
 """A port can be taken by a foreign process between its lease and the engine's bind."""
 
@@ -36,6 +40,7 @@ class Fleet:
         device_names: Sequence[str],
         cores: Cores,
         folder: Path | None = None,
+        kv: KVCapacity | None = None,
     ) -> None:
         """Prepare to start engines.
 
@@ -47,14 +52,16 @@ class Fleet:
             device_names: concrete GPUs; empty where a stand-in resource is used.
             cores: the block's cores.
             folder: where the working folder is made; None for the system's temporary folder.
+            kv: what each engine's KV cache is clamped to; None for its natural size.
         """
         self.engine = engine
         self.config = config
         self.replicas = max(1, devices // config.layout.devices)
         self.name = name
         self.device_names = tuple(device_names)
+        self.kv = kv
         self._cores = cores
-        self._running: list[RunningEngine] = []
+        self._running: list[Running] = []
         self.survivors = 0
         """Processes of stopped replicas that even SIGKILL did not end."""
         self._exit = ExitStack()
@@ -127,9 +134,13 @@ class Fleet:
         """Return the counters summed over the replicas."""
         return Counters.combined([self.engine.counters(server) for server in self.servers])
 
+    def capacities(self) -> tuple[KVCapacity, ...]:
+        """Return the KV capacity of each replica."""
+        return tuple(self.engine.capacity(server) for server in self.servers)
+
     def capacity_tokens(self) -> int | None:
         """Return the KV capacity of the slice in tokens; None where an engine does not say."""
-        tokens = [self.engine.capacity(server).tokens for server in self.servers]
+        tokens = [capacity.tokens for capacity in self.capacities()]
         known = [count for count in tokens if count is not None]
         return sum(known) if len(known) == len(tokens) else None
 
@@ -142,10 +153,10 @@ class Fleet:
         return self._running[0].resolved
 
     def files(self) -> dict[str, bytes]:
-        """Return what the engines leave behind: command lines and logs."""
+        """Return what the engines leave behind: command lines (or where somebody else's are) and logs."""
         found: dict[str, bytes] = {}
         for replica in range(self.replicas):
-            for name in ("command.json", LOG_NAME):
+            for name in ("command.json", REMOTE_NAME, LOG_NAME):
                 path = self._site_directory(replica) / name
                 if path.exists():
                     found[f"r{replica}-{name}"] = path.read_bytes()
@@ -153,7 +164,7 @@ class Fleet:
 
     def log_tail(self) -> str:
         """Return the last lines of every replica's log."""
-        return "\n".join(running.process.log_tail() for running in self._running)
+        return "\n".join(running.log_tail() for running in self._running)
 
     def site(self, replica: int) -> Site:
         """Return a place for one replica: its devices and cores, a leased port, a folder of its own."""
@@ -167,9 +178,14 @@ class Fleet:
             devices=self.device_names[replica * width : (replica + 1) * width],
             cpus=self._cores.of_replica(replica, self.replicas),
             start_cpus=tuple(sorted({*self._cores.engine, *self._cores.load})),
+            kv=self.kv,
         )
 
-    def _start_replica(self, replica: int, ready_seconds: float) -> RunningEngine:
+    def _start_replica(self, replica: int, ready_seconds: float) -> Running:
+        remote = self.engine.remote_servers(self.config)
+        if remote:
+            assert replica < len(remote), f"{len(remote)} servers for {self.replicas} replicas"
+            return self._attached(replica, remote[replica], ready_seconds)
         for attempt in range(1, PORT_ATTEMPTS + 1):
             site = self.site(replica)
             command = self.engine.command(self.config, site)
@@ -181,6 +197,13 @@ class Fleet:
                 if attempt == PORT_ATTEMPTS:
                     raise
         raise AssertionError
+
+    def _attached(self, replica: int, server: Server, ready_seconds: float) -> Running:
+        directory = self._site_directory(replica)
+        directory.mkdir(exist_ok=True)
+        record = {"url": server.url, "header_variables": dict(server.header_variables)}
+        (directory / REMOTE_NAME).write_text(json.dumps(record, indent=1))
+        return attach_engine(self.engine, server, ready_seconds=ready_seconds)
 
     def _site_directory(self, replica: int) -> Path:
         return self._directory / f"{self.name}-r{replica}"

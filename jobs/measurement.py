@@ -12,6 +12,7 @@ from engines.counters import Counters
 from jobs.caveats import cell_caveats
 from jobs.measures import counted, peak, sessions, slices, timing, work
 from jobs.measures.drafts import mean_length
+from jobs.measures.kv import waiting_share
 from jobs.measures.telemetry import telemetry_caveats, telemetry_metrics
 from jobs.replay.data import ReplayData
 
@@ -30,7 +31,7 @@ def measure(
     data: ReplayData,
     *,
     counters: Counters,
-    capacity_tokens: int | None,
+    kv: Mapping[str, float | None],
     gauges: Sequence[Mapping[str, Any]],
     devices: int,
     requested_mal: float | None,
@@ -42,7 +43,7 @@ def measure(
     Args:
         data: What the load process measured.
         counters: Delta over the replay, summed over replicas.
-        capacity_tokens: KV capacity of the slice; None where the engine does not say.
+        kv: KV figures of the slice, as `jobs.measures.kv` has them.
         gauges: Samples beside the replay, as `jobs.telemetry.Sampler` takes them.
         devices: Devices of the slice.
         requested_mal: What the synthetic acceptance asks for; None with real acceptance.
@@ -61,7 +62,8 @@ def measure(
         **_people(data, turns),
         **_sliced(parts),
         **_speculation(data, counters, requested_mal),
-        **_cache(data, counters, capacity_tokens, gauges),
+        **_cache(data, counters, gauges),
+        **kv,
         "cache/ideal_hit_rate": ideal_hit_rate,
         **_accounting(data, counters),
         **telemetry_metrics(gauges, window, steady.output if steady is not None else None),
@@ -175,7 +177,7 @@ def _speculation(
 
 
 def _cache(
-    data: ReplayData, counters: Counters, capacity: int | None, gauges: Sequence[Mapping[str, Any]]
+    data: ReplayData, counters: Counters, gauges: Sequence[Mapping[str, Any]]
 ) -> dict[str, float | None]:
     start, end = work.makespan(data.summary)
     during = [row for row in gauges if start <= row["time"] <= end]
@@ -184,10 +186,10 @@ def _cache(
         "cache/hit_rate": counted.hit_rate(counters),
         "cache/client_cached_tokens": _float(work.cached_tokens(data.succeeded)),
         "cache/first_turn_cached_tokens": _float(work.cached_tokens(first_turns)),
-        "kv/capacity_tokens": _float(capacity),
         "kv/usage_peak": _peak(during, "kv_usage"),
-        "engine/preemptions": float(counters.preemptions),
+        "engine/preemptions": _float(counters.preemptions) if counters.knows("preemptions") else None,
         "engine/waiting_peak": _peak(during, "waiting"),
+        "engine/waiting_share": waiting_share(gauges, work.steady_window(data.summary) or (start, end)),
     }
 
 
@@ -195,11 +197,13 @@ def _accounting(data: ReplayData, counters: Counters) -> dict[str, float | None]
     whole = work.work_of(data.requests)
     return {
         "tokens/client_output": float(whole.output),
-        "tokens/engine_output": float(counters.generation_tokens),
+        "tokens/engine_output": _float(counters.generation_tokens)
+        if counters.knows("generation_tokens")
+        else None,
         "tokens/client_prompt": float(whole.prompt),
-        "tokens/engine_prompt": float(counters.prompt_tokens),
+        "tokens/engine_prompt": _float(counters.prompt_tokens) if counters.knows("prompt_tokens") else None,
         "tokens/client_computed": _float(whole.computed),
-        "tokens/engine_computed": float(counted.computed_tokens(counters)),
+        "tokens/engine_computed": _float(counted.computed_tokens(counters)),
         "requests/total": float(len(data.requests)),
         "requests/failed": float(len(data.requests) - len(data.succeeded)),
         "requests/single_chunk": float(timing.single_chunk(data.succeeded)),

@@ -104,7 +104,7 @@ class Sampler:
             counters = self._engine.counters(server)
         except EngineError:
             return dict.fromkeys(ENGINE_GAUGES)
-        return {name: getattr(counters, name) for name in ENGINE_GAUGES}
+        return {name: getattr(counters, name) if counters.knows(name) else None for name in ENGINE_GAUGES}
 
     def _host(self) -> dict[str, Any]:
         sampled = time.monotonic_ns()

@@ -12,7 +12,7 @@ def identity_gates(
     data: ReplayData, metrics: Mapping[str, float | None], counters: Counters
 ) -> tuple[Gate, ...]:
     """Return the identities of output, prompt and computed tokens, of prompt lengths, and of drafts."""
-    drafts = (_drafts(data, counters),) if counters.drafts else ()
+    drafts = (_drafts(data, counters),) if counters.drafts or not counters.knows("drafts") else ()
     return (
         _identity("output", "output", metrics),
         _identity("prompt", "prompt", metrics),
@@ -23,7 +23,10 @@ def identity_gates(
 
 
 def _identity(name: str, kind: str, metrics: Mapping[str, float | None]) -> Gate:
-    mine, theirs = metrics[f"tokens/client_{name}"] or 0.0, metrics[f"tokens/engine_{name}"] or 0.0
+    mine, theirs = metrics[f"tokens/client_{name}"] or 0.0, metrics[f"tokens/engine_{name}"]
+    if theirs is None:
+        message = f"not checked: the engine has no counter of {kind} tokens; the client counted {mine:.0f}"
+        return Gate(name=f"{name}_identity", passed=None, message=message)
     message = f"the client counted {mine:.0f} {kind} tokens, the engine {theirs:.0f}"
     return Gate(
         name=f"{name}_identity", passed=mine == theirs, message=message, value=mine - theirs, limit=0.0
@@ -54,6 +57,9 @@ def _prompt_lengths(data: ReplayData) -> Gate:
 def _drafts(data: ReplayData, counters: Counters) -> Gate:
     """Hold the accounts of single requests against the counters, which are summed over all ranks."""
     name = "drafts_identity"
+    if not counters.knows("drafts", "draft_tokens", "accepted_tokens"):
+        message = "not checked: the engine does not count drafts, or not what of them was accepted"
+        return Gate(name=name, passed=None, message=message)
     mine = drafts_of(data.requests)
     if mine.unknown:
         message = (

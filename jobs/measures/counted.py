@@ -1,19 +1,26 @@
-"""Figures from the engine's counters: deltas between two snapshots, over all ranks and replicas."""
+"""Figures from the engine's counters: deltas between two snapshots, over all ranks and replicas.
+
+None is a figure whose counters this engine does not have.
+"""
 
 from engines.counters import Counters
 
 
-def mean_acceptance_length(counters: Counters) -> float:
+def mean_acceptance_length(counters: Counters) -> float | None:
     """Return MAL = 1 + accepted / drafts: tokens per verification step, the verifier's own included.
 
     A baseline, which drafts nothing, has 1.
     """
+    if not counters.knows("drafts", "accepted_tokens"):
+        return None
     return 1.0 + counters.accepted_tokens / counters.drafts if counters.drafts else 1.0
 
 
 def acceptance_rate(counters: Counters) -> float | None:
     """Return accepted / drafted tokens."""
-    return counters.accepted_tokens / counters.draft_tokens if counters.draft_tokens else None
+    if not counters.draft_tokens or not counters.knows("draft_tokens", "accepted_tokens"):
+        return None
+    return counters.accepted_tokens / counters.draft_tokens
 
 
 def acceptance_by_position(counters: Counters) -> dict[str, float | None]:
@@ -43,21 +50,29 @@ def tokens_per_step(counters: Counters) -> float | None:
 
     A request's first token comes from its prefill, so it is in neither part of the quotient.
     """
-    if not counters.step_intervals:
+    if not counters.step_intervals or not counters.knows(
+        "step_intervals", "generation_tokens", "first_tokens"
+    ):
         return None
     return (counters.generation_tokens - counters.first_tokens) / counters.step_intervals
 
 
 def step_ms(counters: Counters) -> float | None:
     """Return the mean interval between a request's output steps."""
-    return counters.step_seconds / counters.step_intervals * 1e3 if counters.step_intervals else None
+    if not counters.step_intervals or not counters.knows("step_intervals", "step_seconds"):
+        return None
+    return counters.step_seconds / counters.step_intervals * 1e3
 
 
 def hit_rate(counters: Counters) -> float | None:
     """Return cached / all prompt tokens."""
-    return counters.cached_prompt_tokens / counters.prompt_tokens if counters.prompt_tokens else None
+    if not counters.prompt_tokens or not counters.knows("prompt_tokens", "cached_prompt_tokens"):
+        return None
+    return counters.cached_prompt_tokens / counters.prompt_tokens
 
 
-def computed_tokens(counters: Counters) -> int:
+def computed_tokens(counters: Counters) -> int | None:
     """Return the engine's computed tokens: locally computed prompt + generated."""
+    if not counters.knows("computed_prompt_tokens", "generation_tokens"):
+        return None
     return counters.computed_prompt_tokens + counters.generation_tokens

@@ -4,7 +4,7 @@ import asyncio
 import socket
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import cast
 from urllib.parse import urlsplit
@@ -27,7 +27,14 @@ _SHORT = 3
 class Connection:
     """One user's way to one replica: a TCP connection, and the next one when the server closed it."""
 
-    def __init__(self, url: str, *, inbox: Inbox, ca_file: str | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        inbox: Inbox,
+        ca_file: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         self.url = url
         """Base URL of the replica."""
         parts = urlsplit(url)
@@ -38,8 +45,9 @@ class Connection:
         self._tls = _tls(ca_file) if secure else None
         self._host = parts.hostname
         self._port = parts.port or (443 if secure else 80)
+        own = "".join(f"{name}: {value}\r\n" for name, value in (headers or {}).items())
         self._head = (
-            f"POST {parts.path.rstrip('/')}/v1/completions HTTP/1.1\r\nHost: {parts.netloc}\r\n"
+            f"POST {parts.path.rstrip('/')}/v1/completions HTTP/1.1\r\nHost: {parts.netloc}\r\n{own}"
             "Content-Type: application/json\r\nContent-Length: "
         )
         self._inbox = inbox

@@ -44,6 +44,8 @@ class ReplayJob:
     """Load processes that share the work: process s plays the users s, s + shards, s + 2 shards, ..."""
     ca_file: str | None = None
     """PEM file of the authority that certificates of https:// replicas come from; None for the system's."""
+    header_variables: Mapping[str, str] = field(default_factory=dict)
+    """HTTP header of every request -> environment variable with its value, which is a secret."""
     stall_seconds: float = 120.0
     """A stream without a byte for so long has failed (cause `stall`); a replica without a token for so long,
     while it has requests, hangs, and the replay ends."""

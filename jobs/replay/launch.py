@@ -60,7 +60,8 @@ def run_replay(
     processes: list[LoadProcess] = []
     try:
         for shard in range(job.shards):
-            processes.append(LoadProcess(directory, shard, queue))  # noqa: PERF401  a failure ends those before
+            process = LoadProcess(directory, shard, queue, set(job.header_variables.values()))
+            processes.append(process)
         _watched(processes, "ready", job, watch)
         start = time.monotonic_ns() + int(START_SECONDS * 1e9)
         for process in processes:

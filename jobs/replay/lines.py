@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable
 from typing import Protocol
 
+from engines.headers import header_values
 from jobs.replay.http import Connection
 from jobs.replay.inbox import Inbox
 from jobs.replay.job import ReplayJob
@@ -126,4 +127,5 @@ def allow_connections(count: int) -> None:
 
 def connect(job: ReplayJob, replica: int, inbox: Inbox) -> Connection:
     """Return a connection, not yet open, to a replica of the job."""
-    return Connection(job.urls[replica], inbox=inbox, ca_file=job.ca_file)
+    headers = header_values(job.header_variables)
+    return Connection(job.urls[replica], inbox=inbox, ca_file=job.ca_file, headers=headers)

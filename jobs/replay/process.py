@@ -6,6 +6,7 @@ import select
 import shutil
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 from jobs.errors import LoadProcessKilledError, ReplayError, SilentReplicaError
@@ -18,7 +19,7 @@ TAIL_BYTES = 4000
 class LoadProcess:
     """A started `python -m jobs.replay`."""
 
-    def __init__(self, directory: Path, shard: int, queue: int) -> None:
+    def __init__(self, directory: Path, shard: int, queue: int, variables: Collection[str] = ()) -> None:
         folder = shard_folder(directory, shard)
         folder.mkdir(exist_ok=True)
         self._stderr = folder / STDERR_FILE
@@ -29,7 +30,7 @@ class LoadProcess:
                 stdout=subprocess.PIPE,
                 stderr=stderr,
                 cwd=directory,
-                env=_environment(),
+                env=_environment(variables),
                 pass_fds=(queue,),
             )
 
@@ -85,8 +86,8 @@ class LoadProcess:
                     pipe.close()
 
 
-def _environment() -> dict[str, str]:
-    """Return the complete environment of a load process: nothing of Ray's or the engine's is inherited."""
+def _environment(variables: Collection[str]) -> dict[str, str]:
+    """Return the complete environment of a load process: of ours it inherits the named `variables` only."""
     root = str(Path(__file__).resolve().parents[2])
     path = os.environ.get("PATH") or str(Path(shutil.which("env") or "/usr/bin/env").parent)
     return {
@@ -95,4 +96,5 @@ def _environment() -> dict[str, str]:
         "PYTHONHASHSEED": "0",
         "LANG": "C.UTF-8",
         "PYTHONUNBUFFERED": "1",
+        **{name: os.environ[name] for name in variables if name in os.environ},
     }

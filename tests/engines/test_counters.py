@@ -71,3 +71,20 @@ def test_the_delta_of_sums_is_the_sum_of_deltas() -> None:
     delta = Counters.combined(after).since(Counters.combined(before))
     assert delta.generation_tokens == 25
     assert delta.time == 1.0
+
+
+def test_an_engine_that_tells_nothing_has_no_counts() -> None:
+    unknown = Counters.unknown(3.0)
+    assert not unknown.knows("drafts")
+    assert not unknown.knows("accepted_per_position")
+    assert not unknown.knows("kv_usage")
+    assert unknown.knows()
+    assert unknown.since(unknown).absent == unknown.absent
+
+
+def test_what_one_side_or_replica_does_not_tell_nobody_knows() -> None:
+    partial = replace(ZERO, absent=frozenset({"drafts"}))
+    assert ZERO.knows("drafts", "running")
+    for mixed in (partial.since(ZERO), ZERO.since(partial), Counters.combined([ZERO, partial])):
+        assert not mixed.knows("drafts", "running")
+        assert mixed.knows("running")

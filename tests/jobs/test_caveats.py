@@ -3,8 +3,10 @@ from dataclasses import replace
 
 import pytest
 
-from jobs.caveats import cell_caveats, overlap_caveats
+from engines.base import Capabilities
+from jobs.caveats import cell_caveats, engine_caveats, overlap_caveats
 from jobs.replay.data import ReplayData
+from jobs.result import Gate
 
 METRICS = {
     "window/seconds": 1.0,
@@ -49,3 +51,16 @@ def test_a_queue_of_an_open_loop_is_held_against_what_is_in_flight(
 def test_windows_with_few_turns_in_common_say_so() -> None:
     assert overlap_caveats(None) == overlap_caveats(2 / 3) == overlap_caveats(1.0) == ()
     assert "60% of their turns in common" in overlap_caveats(0.6)[0]
+
+
+def test_what_an_engine_says_of_itself_and_does_not_tell() -> None:
+    able = Capabilities(emulated=False, cache_salt=True, cache_reset=False, caveats=("it is new",))
+    gates = [
+        Gate(name=name, passed=passed, message="m")
+        for name, passed in (("a", True), ("b", None), ("c", False), ("d", None))
+    ]
+    assert engine_caveats(able, gates) == (
+        "it is new",
+        "not checked, as the engine does not tell what it takes: b, d",
+    )
+    assert engine_caveats(able, gates[:1]) == ("it is new",)

@@ -33,7 +33,7 @@ def judge(make_replay: Replay, make_counters: MakeCounters) -> Callable[..., dic
         counters = counters or make_counters()
         requested = acceptance.mean_length(3) if acceptance else None
         found = measure(
-            data, counters=counters, capacity_tokens=None, gauges=[], devices=1, requested_mal=requested
+            data, counters=counters, kv={}, gauges=[], devices=1, requested_mal=requested
         ).metrics
         options = {
             "cache": COLD,
@@ -262,6 +262,16 @@ def test_drafts_without_accounts_are_not_checked_and_it_is_said(
     assert gates["drafts_identity"].passed is None
     assert "not checked" in gates["drafts_identity"].message
     assert "drafts_identity" not in judge(counters=counters_with(make_counters, 0, 1.0))
+
+
+def test_what_the_engine_does_not_count_is_not_checked(judge: Judge, make_counters: MakeCounters) -> None:
+    gates = judge(counters=Counters.unknown(1.0))
+    names = ("output_identity", "prompt_identity", "computed_identity", "drafts_identity")
+    assert {name: gates[name].passed for name in names} == dict.fromkeys(names)
+    assert "the client counted 200" in gates["output_identity"].message
+    assert failed(gates) == []
+    partial = make_counters(absent=frozenset({"accepted_tokens"}))
+    assert judge(counters=partial)["drafts_identity"].passed is None
 
 
 def test_acceptance_tolerance_is_four_standard_errors() -> None:

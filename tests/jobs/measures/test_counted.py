@@ -21,8 +21,8 @@ def test_published_acceptance_of_one_request(make_counters: Make) -> None:
 def test_positions_add_up_to_the_mean_acceptance_length(make_counters: Make) -> None:
     counters = make_counters()
     positions = counted.acceptance_by_position(counters).values()
-    assert 1 + sum(value or 0 for value in positions) == pytest.approx(
-        counted.mean_acceptance_length(counters)
+    assert counted.mean_acceptance_length(counters) == pytest.approx(
+        1 + sum(value or 0 for value in positions)
     )
 
 
@@ -67,3 +67,21 @@ def test_conditional_acceptance_is_of_what_came_so_far(make_counters: Make) -> N
 
 def test_computed_tokens_are_local_prompt_and_generated(make_counters: Make) -> None:
     assert counted.computed_tokens(make_counters()) == 1400 + 200
+
+
+@pytest.mark.parametrize(
+    ("figure", "needs"),
+    [
+        (counted.mean_acceptance_length, {"accepted_tokens"}),
+        (counted.acceptance_rate, {"draft_tokens"}),
+        (counted.tokens_per_step, {"first_tokens"}),
+        (counted.step_ms, {"step_seconds"}),
+        (counted.hit_rate, {"cached_prompt_tokens"}),
+        (counted.computed_tokens, {"computed_prompt_tokens"}),
+    ],
+)
+def test_a_figure_without_its_counters_is_unknown(
+    make_counters: Make, figure: Callable[[Counters], float | None], needs: set[str]
+) -> None:
+    assert figure(make_counters()) is not None
+    assert figure(make_counters(absent=frozenset(needs))) is None

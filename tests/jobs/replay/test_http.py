@@ -102,3 +102,28 @@ def test_chunks_are_taken_in_together_with_the_times_at_which_they_came() -> Non
     before, times = asyncio.run(times_of_a_silent_stream())
     assert before < CHUNKS
     assert all(later > earlier for earlier, later in itertools.pairwise(times))
+
+
+async def head_of_a_request() -> bytes:
+    heads: list[bytes] = []
+
+    async def answer_and_keep(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(RESPONSE)
+        writer.close()
+
+    async with await asyncio.start_server(answer_and_keep, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/behind"
+        connection = Connection(url, inbox=Inbox(), headers={"Authorization": "Bearer t", "X-Team": "a b"})
+        await connection.open()
+        answer = Answer(1, 0)
+        connection.send(b"{}", answer)
+        await answer.finished
+        connection.abort()
+    return heads[0]
+
+
+def test_headers_that_a_server_asks_for_go_out_with_a_request() -> None:
+    lines = asyncio.run(head_of_a_request()).split(b"\r\n")
+    assert lines[0] == b"POST /behind/v1/completions HTTP/1.1"
+    assert {b"Authorization: Bearer t", b"X-Team: a b", b"Content-Length: 2"} <= set(lines)
