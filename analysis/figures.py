@@ -74,7 +74,7 @@ def k_figures(summary: Summary, objective: str = "total") -> list[tuple[str, go.
     """Return the ratio against draft length K, a line a load level, for drafters with two or more K."""
     families: dict[str, list[VerdictRow]] = {}
     for row in summary.rows:
-        if row.ratio(objective) is not None:
+        if row.ratio(objective) is not None and not row.counterfactual:
             families.setdefault(_family(row), []).append(row)
     found = []
     for family, rows in sorted(families.items()):

@@ -96,6 +96,7 @@ def cell_tags(plan: Plan, result: CellResult, parent: str) -> dict[str, str]:
         "specload.cause": result.cause or "",
         "specload.emulated": _flag(result.emulated),
         "specload.synthetic": _flag(result.synthetic),
+        "specload.counterfactual": result.counterfactual,
         "specload.oversubscribed": _flag(result.oversubscribed),
     }
 
