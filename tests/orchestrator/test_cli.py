@@ -80,14 +80,13 @@ def test_debug_shows_the_traceback(capsys, monkeypatch):
 
 def test_plan_prints_arms_blocks_and_size(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    words = ["plan", "-m", "drafter=none,eagle3", "drafter.k=3,7", "layout=tp1,tp2", "design.blocks=2"]
+    words = ["plan", "-m", "drafter=none,eagle3", "layout=tp1,tp2", "design.blocks=2"]
     assert cli.main(words) == 0
     out = capsys.readouterr().out
-    for label in ("tp1/none", "tp1/eagle3-k3", "tp2/eagle3-k7"):
+    for label in ("tp1/none", "tp1/eagle3-k3", "tp2/eagle3-k3"):
         assert label in out
-    # 2 blocks x (1 + 2 + 1 runs of each layout; tp1 fills the slice of 2 with two engines) = 2 x (8 + 4)
-    assert "24 engine starts, 64 cells, device time unknown" in out
-    assert "points are the same arm tp1/none" in out
+    # 2 blocks x (1 + 1 + 1 runs of each layout; tp1 fills the slice of 2 with two engines) = 2 x (6 + 3)
+    assert "18 engine starts, 48 cells, device time unknown" in out
     assert list(tmp_path.iterdir()) == []
 
 

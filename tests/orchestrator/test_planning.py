@@ -1,9 +1,7 @@
 """From words to a plan, with the real rules, tokenizer and workload; and what is refused on the way."""
 
-import copy
 import itertools
 import json
-from dataclasses import replace
 
 import pytest
 
@@ -16,6 +14,7 @@ from orchestrator.plan import Plan
 from orchestrator.planning import make_plan
 from orchestrator.saved import read_plan
 from orchestrator.sweep import collect
+from tests.orchestrator.points import with_values
 
 
 @pytest.fixture
@@ -50,23 +49,11 @@ def composed():
 
 @pytest.fixture
 def plan_of(composed, chat):
-    """Plan the composed point with other values, one mapping of dotted keys a point: Hydra, which has tests
-    of its own, takes longer than all that is tested here.
-    """
-
-    def point(values):
-        config = copy.deepcopy(dict(composed.config))
-        for key, value in {"workload.paths": [str(chat)], **values}.items():
-            *groups, last = key.split(".")
-            node = config
-            for group in groups:
-                node = node[group]
-            node[last] = value
-        chosen = {key: str(value) for key, value in values.items()}
-        return replace(composed, config=config, choices={**composed.choices, **chosen})
+    """Plan the composed point with other values, one mapping of dotted keys a point."""
 
     def plan_values(*points):
-        return make_plan([point(values) for values in points or ({},)])
+        paths = {"workload.paths": [str(chat)]}
+        return make_plan([with_values(composed, {**paths, **values}) for values in points or ({},)])
 
     return plan_values
 

@@ -28,10 +28,9 @@ def test_one_point():
 
 
 def test_a_grid_leftmost_slowest():
-    points = collect(["-m", "layout=tp1,tp2", "drafter=eagle3,mtp", "load.concurrency=[1,4],16"])
-    assert len(points) == 8
-    assert [point.at("layout.tp") for point in points] == [1] * 4 + [2] * 4
-    assert [point.at("load.concurrency") for point in points[:2]] == [[1, 4], 16]
+    points = collect(["-m", "drafter=eagle3,mtp", "load.concurrency=[1,4],16"])
+    assert [point.at("drafter.method") for point in points] == ["eagle3"] * 2 + ["mtp"] * 2
+    assert [point.at("load.concurrency") for point in points] == [[1, 4], 16] * 2
 
 
 def test_options_may_stand_anywhere(capsys):
@@ -41,7 +40,6 @@ def test_options_may_stand_anywhere(capsys):
 
 
 def test_an_experiment_is_a_grid_and_the_command_line_overrides_an_axis():
-    assert len(collect(["+experiment=k_sweep"])) == 5
     points = collect(["+experiment=k_sweep", "drafter.k=2,4", "design.blocks=6"])
     assert [point.at("drafter.k") for point in points] == [2, 4]
     assert {point.at("design.blocks") for point in points} == {6}
