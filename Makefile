@@ -33,7 +33,7 @@ quickstart-vllm:  ## install, then measure a real crossover with vLLM on the CPU
 	$(BIN)/specload sweep +experiment=quickstart_vllm
 
 test: $(VENV)/.dev  ## fast tests
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup
+	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile
 
 test-cluster: $(VENV)/.dev  ## tests on real local Ray: sweeps, kills, resume
 	$(BIN)/python -m pytest -m cluster --timeout 900 --numprocesses 2 --dist loadfile

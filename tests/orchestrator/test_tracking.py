@@ -31,8 +31,6 @@ from orchestrator.tracking import NullRecorder, direct_recorder_for, recorder_fo
 from orchestrator.tracking_mlflow import MlflowRecorder
 from orchestrator.tracking_store import migrations_folder, open_store, store_uri
 
-pytestmark = pytest.mark.xdist_group("mlflow")  # one worker migrates the stores, and loads MLflow
-
 
 @pytest.fixture(scope="session")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
