@@ -3,9 +3,12 @@
 from engines.base import Engine
 from engines.emulator.adapter import EmulatorEngine
 from engines.errors import EngineConfigError
+from engines.sglang import SglangEngine
 from engines.vllm import VllmEngine
 
-ENGINES: dict[str, Engine] = {engine.name: engine for engine in (VllmEngine(), EmulatorEngine())}
+ENGINES: dict[str, Engine] = {
+    engine.name: engine for engine in (VllmEngine(), SglangEngine(), EmulatorEngine())
+}
 
 
 def engine_named(name: str) -> Engine:

@@ -56,6 +56,33 @@ def get_json(server: Server, path: str, **params: str) -> Any:
         return None
 
 
+def required_text(server: Server, path: str) -> str:
+    """Return the text at `path`.
+
+    Raises:
+        EngineError: no answer, or no such page.
+    """
+    text = get_text(server, path)
+    if text is None:
+        message = f"{server.url} has no page {path}"
+        raise EngineError(message)
+    return text
+
+
+def post_status(server: Server, path: str, patience: float) -> int:
+    """Post nothing to `path` and return the status of the answer, which may take `patience` seconds.
+
+    Raises:
+        EngineError: no answer.
+    """
+    try:
+        with server_client(server) as client:
+            return client.post(server.url + path, timeout=patience).status_code
+    except httpx.HTTPError as error:
+        message = f"{server.url}{path} did not answer: {error or type(error).__name__}"
+        raise EngineError(message) from error
+
+
 def _get(server: Server, path: str, **params: str) -> httpx.Response:
     try:
         with server_client(server) as client:

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
-from prometheus_client.parser import text_string_to_metric_families
 
 from engines import vllm_series as names
 from engines.base import KVCapacity
 from engines.counters import Counters
 from engines.errors import EngineError
-from engines.series import Series
+from engines.metrics_page import Page
 
 TIMEOUT = httpx.Timeout(10.0, connect=2.0)
 """Seconds. A control request goes to this machine: whoever needs longer is stuck."""
@@ -114,50 +113,6 @@ def post_reset(
     return False
 
 
-class Page:
-    """One parsed metrics page."""
-
-    def __init__(self, text: str) -> None:
-        try:
-            families = list(text_string_to_metric_families(_without_buckets(text)))
-        except ValueError as error:
-            message = f"the metrics page cannot be parsed: {error}"
-            raise EngineError(message) from error
-        self._samples: dict[str, list[tuple[dict[str, str], float]]] = {}
-        for family in families:
-            for sample in family.samples:
-                self._samples.setdefault(sample.name, []).append((sample.labels, sample.value))
-
-    @property
-    def names(self) -> frozenset[str]:
-        """Names of all series on the page."""
-        return frozenset(self._samples)
-
-    def has(self, series: Series) -> bool:
-        """Whether the page has `series`."""
-        return series.name in self._samples
-
-    def values(self, series: Series) -> list[tuple[dict[str, str], float]]:
-        """Return labels and value of each of the ranks' values of `series`; empty when absent."""
-        return self._samples.get(series.name, [])
-
-    def total(self, series: Series, **labels: str) -> float:
-        """Return the sum over all values of `series` that carry `labels`; 0 when there is none."""
-        wanted = labels.items()
-        return sum(value for found, value in self.values(series) if wanted <= found.items())
-
-    def required(self, series: Series) -> float:
-        """Return `total(series)`.
-
-        Raises:
-            EngineError: the page has no such series.
-        """
-        if not self.has(series):
-            message = f"the metrics page has no {series.name}; this engine or its version is not supported"
-            raise EngineError(message)
-        return self.total(series)
-
-
 def parse_counters(text: str, *, time: float) -> Counters:
     """Return the counters of a metrics page read at `time` (`time.monotonic()`)."""
     page = Page(text)
@@ -207,11 +162,6 @@ def parse_capacity(text: str) -> KVCapacity:
     if tokens is None and blocks and block_size:  # an engine that does not state tokens
         tokens = blocks * block_size
     return KVCapacity(tokens=tokens, block_size=block_size, blocks=blocks, ranks=max(1, len(series)))
-
-
-def _without_buckets(text: str) -> str:
-    """Drop the buckets of histograms: most lines of a page, costly to parse, and nothing reads them."""
-    return "\n".join(line for line in text.split("\n") if not line.partition("{")[0].endswith("_bucket"))
 
 
 def _gauges(page: Page) -> Gauges:

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from engines.errors import EngineError
+from engines.metrics_page import Page
 from engines.series import Series
 from engines.vllm_http import (
-    Page,
     parse_capacity,
     parse_counters,
     post_reset,
