@@ -22,7 +22,6 @@ from tests.cluster.conftest import SPECLOAD, Sweeps, lives, wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
-GRID = ("-m", "drafter=eagle3", "drafter.k=3,7", "load.concurrency=[1,2]", "design.blocks=2")
 ONE_BLOCK = ("drafter=eagle3", "drafter.k=3", "load.concurrency=[1,2,3]", "design.blocks=1")
 
 
@@ -39,9 +38,9 @@ def nothing_twice(results: list[CellResult], *, treatments: int) -> None:
 
 
 def test_ctrl_c_frees_everything_and_a_damaged_cell_is_measured_again(sweeps: Sweeps) -> None:
-    words = (*GRID, "tracking=disabled")
+    words = (*ONE_BLOCK, "tracking=disabled")
     driver = sweeps.start(*words)
-    wait_for_cells(sweeps, driver, 3)
+    wait_for_cells(sweeps, driver, 4)
     tree = psutil.Process(driver.pid).children(recursive=True)
     driver.send_signal(signal.SIGINT)
     assert driver.wait(timeout=60) == 130, sweeps.said()
@@ -62,7 +61,7 @@ def test_ctrl_c_frees_everything_and_a_damaged_cell_is_measured_again(sweeps: Sw
     assert f"set aside cells/{damaged.cell}: its result.json is truncated or altered" in said
     assert (sweeps.sweep / "aside" / damaged.cell / "result.json").stat().st_size == 200
     after = sweeps.results()
-    nothing_twice(after, treatments=8)
+    nothing_twice(after, treatments=3)
     kept = {result.cell for result in before} - {damaged.cell}
     assert kept <= {result.cell for result in after}, "a cell that was whole was measured again"
     assert [r.cell for r in after if (r.block, r.arm, r.load) == place(damaged)] != [damaged.cell]
@@ -120,7 +119,7 @@ def small_disk(tmp_path: Path) -> Iterator[None]:
 
 @pytest.mark.usefixtures("small_disk")
 def test_a_full_disk_stops_the_sweep_cleanly_and_it_goes_on_once_there_is_room(sweeps: Sweeps) -> None:
-    words = (*GRID, "tracking=disabled")
+    words = (*ONE_BLOCK, "tracking=disabled")
     driver = sweeps.start(*words)
     wait_for_cells(sweeps, driver, 2)
     tree = psutil.Process(driver.pid).children(recursive=True)
@@ -138,7 +137,7 @@ def test_a_full_disk_stops_the_sweep_cleanly_and_it_goes_on_once_there_is_room(s
     assert code == 0, said
     assert "set aside" not in said
     after = sweeps.results()
-    nothing_twice(after, treatments=8)
+    nothing_twice(after, treatments=3)
     assert before <= {result.cell for result in after}
 
 

@@ -19,6 +19,7 @@ from tests.lateness import broken
 pytestmark = pytest.mark.cluster
 
 GRID = ("-m", "drafter=eagle3", "drafter.k=3,7", "load.concurrency=[1,2]", "design.blocks=2")
+ONE_BLOCK = ("-m", "drafter=eagle3", "drafter.k=3,7", "load.concurrency=[1,2]", "design.blocks=1")
 
 
 def test_a_sweep_end_to_end_and_again(sweeps: Sweeps) -> None:
@@ -55,7 +56,7 @@ def _check_mlflow(sweeps: Sweeps, *, cells: int) -> None:
 
 
 def test_a_killed_driver_leaves_no_engine_and_the_same_words_finish_the_rest(sweeps: Sweeps) -> None:
-    driver = sweeps.start(*GRID)
+    driver = sweeps.start(*ONE_BLOCK, "tracking=disabled")
     watched = psutil.Process(driver.pid)
     assert wait_until(lambda: len(sweeps.results()) >= 3 or driver.poll() is not None, seconds=120)
     assert driver.poll() is None
@@ -64,7 +65,7 @@ def test_a_killed_driver_leaves_no_engine_and_the_same_words_finish_the_rest(swe
     assert wait_until(lambda: bool(engine_tree(watched)), seconds=30)
     engines = engine_tree(watched)
     assert (living.state, living.owner.pid, living.devices_in_use) == (RUNNING, driver.pid, 1)
-    assert living.done + living.left == 16
+    assert living.done + living.left == 8
     os.kill(driver.pid, signal.SIGKILL)
     driver.wait()
     before = {result.cell for result in sweeps.results()}
@@ -74,12 +75,12 @@ def test_a_killed_driver_leaves_no_engine_and_the_same_words_finish_the_rest(swe
         p.cmdline() for p in engines if lives(p)
     ]
 
-    code, said = sweeps.run(*GRID)
+    code, said = sweeps.run(*ONE_BLOCK, "tracking=disabled")
     assert code == 0, said
     results = sweeps.results()
     assert before <= {result.cell for result in results}
     treatments = Counter((r.block, r.arm, r.concurrency) for r in results if r.role == TREATMENT)
-    assert len(treatments) == 8
+    assert len(treatments) == 4
     assert set(treatments.values()) == {1}, "a cell was measured twice"
     resumed = [result for result in results if result.segment == 1]
     assert {OPENING, CLOSING} <= {result.role for result in resumed}
@@ -98,10 +99,14 @@ def status_of(sweep: Path) -> str:
     return done.stdout
 
 
-def test_sigterm_ends_a_sweep_cleanly(sweeps: Sweeps) -> None:
-    driver = sweeps.start(*GRID)
+def test_a_second_driver_is_refused_and_sigterm_ends_the_first_cleanly(sweeps: Sweeps) -> None:
+    driver = sweeps.start(*ONE_BLOCK)
     watched = psutil.Process(driver.pid)
     assert wait_until(lambda: len(sweeps.results()) >= 1 or driver.poll() is not None, seconds=120)
+    code, said = sweeps.run(*ONE_BLOCK)
+    assert code == 2, said
+    assert "is being run by process" in said
+    assert driver.poll() is None, "the sweep has ended before it could be stopped"
     tree = watched.children(recursive=True)
     driver.terminate()
     assert driver.wait(timeout=60) == 143
@@ -115,7 +120,8 @@ def test_sigterm_ends_a_sweep_cleanly(sweeps: Sweeps) -> None:
 
 def test_a_sweep_that_measures_nothing_fails_and_keeps_its_outcomes(sweeps: Sweeps) -> None:
     code, said = sweeps.run(
-        "drafter=eagle3", "load.concurrency=[1]", "design.blocks=1", "+engine.flags.fail={at: start}"
+        *("drafter=eagle3", "load.concurrency=[1]", "design.blocks=1", "tracking=disabled"),
+        "+engine.flags.fail={at: start}",
     )
     assert code == 1
     assert "no cell of" in said
@@ -129,20 +135,8 @@ def test_too_few_devices_is_refused_before_anything_starts(sweeps: Sweeps) -> No
     assert not sweeps.results() or all(result.outcome == "infeasible" for result in sweeps.results())
 
 
-def test_a_locked_sweep_refuses_a_second_driver(sweeps: Sweeps) -> None:
-    first = sweeps.start(*GRID)
-    locks = sweeps.folder / "results"
-    assert wait_until(lambda: any(locks.glob("*/driver.lock")) or first.poll() is not None, seconds=60)
-    assert wait_until(lambda: bool(sweeps.results()) or first.poll() is not None, seconds=120)
-    code, said = sweeps.run(*GRID)
-    assert code == 2, said
-    assert "is being run by process" in said
-    first.terminate()
-    first.wait(timeout=60)
-
-
 def test_a_saved_plan_reproduces_the_sweep(sweeps: Sweeps, tmp_path: Path) -> None:
-    words = ("drafter=eagle3", "load.concurrency=[1]", "design.blocks=1")
+    words = ("drafter=eagle3", "load.concurrency=[1]", "design.blocks=1", "tracking=disabled")
     code, said = sweeps.run(*words)
     assert code == 0, said
     saved = json.loads((sweeps.sweep / "plan.json").read_text())
