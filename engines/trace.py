@@ -1,7 +1,7 @@
 """Reading a Chrome trace as torch's profiler writes it: event by event, with the standard library alone.
 
-Such a file is one JSON object whose `traceEvents` can be hundreds of megabytes of text. The events are decoded
-one at a time from a sliding piece of it, so memory holds one piece and what the caller keeps.
+Such a file is one JSON object whose `traceEvents` can be hundreds of megabytes of text. The events are
+decoded one at a time from a sliding piece of it, so memory holds one piece and what the caller keeps.
 """
 
 import gzip

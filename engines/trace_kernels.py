@@ -1,10 +1,10 @@
 """Where the time of a GPU goes in a trace: kernels by who launched them, and by their names.
 
-A launch on the host and its kernel on a stream share a correlation number. What was launched inside a part that
-the engine names belongs to that part; attention is told by the names of kernels. Where the engine names no parts
-(vLLM's V2 model runner), launches outside the forward's call are sampling up to the last kernel that verifies
-drafts, and the drafter after it. Written from the format of torch's traces and vLLM 0.32's source; it has seen
-no trace of a GPU yet.
+A launch on the host and its kernel on a stream share a correlation number. What was launched inside a part
+that the engine names belongs to that part; attention is told by the names of kernels. Where the engine names
+no parts (vLLM's V2 model runner), launches outside the forward's call are sampling up to the last kernel
+that verifies drafts, and the drafter after it. Written from the format of torch's traces and vLLM 0.32's
+source; it has seen no trace of a GPU yet.
 """
 
 import re

@@ -1,8 +1,8 @@
 """The decode steps of a trace, and where the time of a mean one goes.
 
-A worker of vLLM names each step `execute_context_a(b)_generation_c(d)`: a requests in prefill with b tokens, c in
-decode with d positions, the drafts among them. Inside a step its V1 model runner names its parts. Steps with a
-request in prefill are left out, and so are the first ones, in which the profiler itself warms up.
+A worker of vLLM names each step `execute_context_a(b)_generation_c(d)`: a requests in prefill with b tokens,
+c in decode with d positions, the drafts among them. Inside a step its V1 model runner names its parts. Steps
+with a request in prefill are left out, and so are the first ones, in which the profiler itself warms up.
 
 On a CPU the host's own time is the step's. On a GPU the time of kernels is (`trace_kernels.py`).
 """
@@ -241,9 +241,7 @@ def _covered(events: Sequence[Event], spans: Sequence[Event]) -> float:
 def _device_times(steps: Sequence[Step], scopes: Sequence[Event], events: Sequence[Event]) -> StepTimes:
     """Return the times of a step from the device's clock."""
     spans = [(scope.start, scope.end, scope.name.removeprefix(SCOPE)) for scope in scopes]
-    found = kernel_times(
-        [(step.start, step.executed) for step in steps], spans, events, ends=steps[-1].end
-    )
+    found = kernel_times([(step.start, step.executed) for step in steps], spans, events, ends=steps[-1].end)
     per_step = US_PER_MS * found.steps
     parts = {name: time / per_step for name, time in found.parts.items()}
     kept = steps[: found.steps]

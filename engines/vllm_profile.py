@@ -1,7 +1,7 @@
 """vLLM with its torch profiler at hand: a run of its own, whose throughput is never quoted.
 
-Checked against vLLM 0.32. The profiler slows every step down, and its routes exist only where it was asked for
-on the command line, so an engine that is measured never has it.
+Checked against vLLM 0.32. The profiler slows every step down, and its routes exist only where it was asked
+for on the command line, so an engine that is measured never has it.
 """
 
 import json

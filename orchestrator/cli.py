@@ -83,6 +83,11 @@ COMMANDS = (
         example="specload sync results/SWEEP",
     ),
     Command(
+        name="profile",
+        help="where a decode step's time goes, from the engine's own profiler",
+        example="specload profile ARM --from results/SWEEP --concurrency 16 --context 2048",
+    ),
+    Command(
         name="workload",
         help="what is in workload files, with a picture; write replies that are missing",
         example="specload workload inspect trace.jsonl",

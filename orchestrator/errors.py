@@ -13,6 +13,7 @@
   x SubmitError                     exit 2: a cluster's job server cannot be used, or has no such sweep
   x FetchError                      exit 1: results could not be brought back whole
   x RecordingError                  exit 1: a recording stopped; what it has stays, and it can go on
+  x ProfileFailedError              exit 1: an engine that was to be profiled, or its process, failed
   x SweepFailedError                exit 1: the sweep ran and no cell was measured
 
 The rooms below have trees of their own, drawn at the top of `engines/errors.py` and `jobs/errors.py`. In each
@@ -85,6 +86,10 @@ class FetchError(SpecloadError):
 
 class RecordingError(SpecloadError):
     """The recording of replies cannot start or stopped; the message says whether it can go on."""
+
+
+class ProfileFailedError(SpecloadError):
+    """An engine that was to be profiled failed, or the process that profiled it was lost."""
 
 
 class SweepFailedError(SpecloadError):

@@ -1,7 +1,7 @@
 """A fixed number of requests held in decode, for as long as a step is looked at.
 
-The answers are streamed, as a replay's are, so the server does its usual work; nobody reads them, so the client
-does none. They fit into the sockets' buffers for far longer than a look takes.
+The answers are streamed, as a replay's are, so the server does its usual work; nobody reads them, so the
+client does none. They fit into the sockets' buffers for far longer than a look takes.
 """
 
 import http.client

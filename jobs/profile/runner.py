@@ -1,6 +1,7 @@
-"""Profiling on a node: each engine is started as a cell's is, held in decode, timed, and traced where it can be.
+"""Profiling on a node: each engine is started as a cell's is, held in decode, timed, and traced if it can be.
 
-The steps are timed in the same engine before its profiler is at work, so that what the profiler costs is known.
+The steps are timed in the same engine before its profiler is at work, so that what the profiler costs is
+known.
 """
 
 from collections.abc import Iterator

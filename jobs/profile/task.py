@@ -1,5 +1,6 @@
 """What a profile is told, and what it reports. Plain data: it crosses machines."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engines.spec import EngineConfig
@@ -12,8 +13,8 @@ class ProfileTask:
     """One profile: engines one after another on the same devices, each held in decode."""
 
     configs: tuple[EngineConfig, ...]
-    """The baseline, the arm, and for an estimate the arm with another draft length, where there is one."""
-    prompts: tuple[tuple[int, ...], ...]
+    """The baseline, the arms, and the arms with another draft length that an estimate needs."""
+    prompts: tuple[Sequence[int], ...]
     """Token ids for each of the requests that are held, at least as many as the longest context."""
     contexts: tuple[int, ...]
     """KV lengths in tokens at which steps are timed; the first is the one that was asked for."""

@@ -90,13 +90,13 @@ class Window:
                 )
                 raise ProfileError(message)
             if made >= steps or (made and done()):
-                return self._shown(opened, now, passed)
+                return self._shown(opened, passed)
             if time.monotonic() > deadline:
                 message = f"{made:.0f} of {steps} steps came in {self._patience:.0f} s; choose fewer --steps"
                 raise ProfileError(message)
             pause = _pause(made, steps, passed.time)
 
-    def _shown(self, opened: Counters, now: Counters, passed: Counters) -> StepTime:
+    def _shown(self, opened: Counters, passed: Counters) -> StepTime:
         lead = opened.since(self._before).generation_tokens / self._requests
         grown = passed.generation_tokens / self._requests
         return StepTime(

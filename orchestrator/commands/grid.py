@@ -61,6 +61,8 @@ def parse(name: str, summary: str, arguments: Sequence[str]) -> tuple[argparse.N
             action="store_true",
             help="go on with the sweep of a driver on another machine that died without freeing it",
         )
+    if name == "profile":
+        _add_profile_options(parser)
     if name == "submit":
         add_address(parser)
         parser.add_argument("--follow", action="store_true", help="print what the driver prints to its end")
@@ -70,6 +72,20 @@ def parse(name: str, summary: str, arguments: Sequence[str]) -> tuple[argparse.N
             help="ask no cluster: leave the plan at the results URL and print the driver's command line",
         )
     return parser.parse_known_args(arguments)
+
+
+def _add_profile_options(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "specload profile [ARM ...] [OVERRIDE ...] --concurrency C [--context N] [options]"
+    parser.add_argument(
+        "--concurrency", type=int, required=True, metavar="C", help="requests held in decode at once"
+    )
+    parser.add_argument(
+        "--context", type=int, metavar="N", help="KV length of each in tokens (default: the workload's mean)"
+    )
+    parser.add_argument("--steps", type=int, default=40, metavar="S", help="steps to look at (default 40)")
+    parser.add_argument(
+        "--estimate", action="store_true", help="estimate from step times, even where there is a profiler"
+    )
 
 
 def asked(name: str, options: argparse.Namespace, words: Sequence[str]) -> Asked | None:
