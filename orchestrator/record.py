@@ -2,29 +2,19 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
-
-import ray
-from ray.exceptions import RayError
 
 from jobs.record import RecorderReady, RecorderSkipped, RecordReport, RecordRunner, RecordTask
 from jobs.workload.conversation import Conversation
 from jobs.workload.formats import count_unanswered
 from jobs.workload.recorded import Recording, RecordingHeader
-from orchestrator.connection import actor_in, connect
 from orchestrator.errors import RecordingError
 from orchestrator.interrupts import Interrupts
 from orchestrator.live import span
-from orchestrator.placement import Demand, Slot
-from orchestrator.plan import FAIL
+from orchestrator.placed import ProcessLostError, placed_reports
+from orchestrator.placement import Demand
 from orchestrator.record_plan import RecordPlan
 from orchestrator.recording_file import RecordingFile
-from orchestrator.slots import Slots
-
-WAIT_LINE_SECONDS = 30.0
-"""How often a recording says that it waits for devices."""
 
 
 def record(plan: RecordPlan, output: Path, *, say: Callable[[str], None]) -> RecordingHeader:
@@ -100,45 +90,18 @@ def _reports(
     plan: RecordPlan, left: tuple[Conversation, ...], *, say: Callable[[str], None]
 ) -> Iterator[RecordReport]:
     """Complete `left` in a process that is placed as a block's is."""
-    cluster = plan.cluster
-    ours = connect(cluster)
+
+    def task(demand: Demand) -> RecordTask:
+        return _task(plan, left, engine_cores=demand.engine_cores, load_cores=demand.load_cores)
+
+    name = f"record-{plan.config.digest[:10]}"
     try:
-        devices = plan.config.layout.devices
-        slots = Slots(cluster)
-        slots.refresh()
-        if cluster.on_infeasible == FAIL:
-            slots.check([devices])
-        demand = Demand.of(devices, cluster)
-        slot = slots.ask(slots.anywhere(demand), name=f"record-{plan.config.digest[:10]}")
-        actor: Any = None
-        try:
-            _wait(slot, f"waiting for {devices} {cluster.resource} on one node: none has them free", say=say)
-            task = _task(plan, left, engine_cores=demand.engine_cores, load_cores=demand.load_cores)
-            actor = actor_in(slot, cluster, RecordRunner)
-            for reference in actor.run.options(num_returns="streaming").remote(task):
-                yield ray.get(reference)
-        except RayError as error:
-            first = str(error).strip().splitlines()[0]
-            message = f"the recording's process was lost ({first}); the same command goes on where it stopped"
-            raise RecordingError(message) from error
-        finally:
-            if actor is not None:
-                with suppress(RayError, ValueError):
-                    ray.kill(actor)
-            slot.release()
-    finally:
-        if ours:
-            ray.shutdown()
-
-
-def _wait(slot: Slot, why: str, *, say: Callable[[str], None]) -> None:
-    """Wait until the slot is reserved, and say `why` every half minute."""
-    told = time.monotonic()
-    while slot.node() is None:
-        if time.monotonic() - told > WAIT_LINE_SECONDS:
-            told = time.monotonic()
-            say(why)
-        time.sleep(0.1)
+        yield from placed_reports(
+            plan.cluster, plan.config.layout.devices, RecordRunner, task, name=name, say=say
+        )
+    except ProcessLostError as error:
+        message = f"the recording's process was lost ({error}); the same command goes on where it stopped"
+        raise RecordingError(message) from error
 
 
 def _task(
