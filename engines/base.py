@@ -41,6 +41,8 @@ class Command:
     argv: tuple[str, ...]
     env: Mapping[str, str]
     cwd: Path
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Text files to write before the start, by their names in `cwd`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

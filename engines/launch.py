@@ -113,6 +113,8 @@ def start_engine(engine: Engine, config: EngineConfig, site: Site, *, ready_seco
         raise PortInUseError(message)
     site.directory.mkdir(parents=True, exist_ok=True)
     command = engine.command(config, site)
+    for name, text in command.files.items():
+        (command.cwd / name).write_text(text, encoding="utf-8")
     began = time.monotonic()
     process = EngineProcess.start(command, site.directory / LOG_NAME, cpus=site.start_cpus or site.cpus)
     server = Server(url=f"http://{site.host}:{site.port}", config=config, pid=process.pid)

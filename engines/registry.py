@@ -4,10 +4,11 @@ from engines.base import Engine
 from engines.emulator.adapter import EmulatorEngine
 from engines.errors import EngineConfigError
 from engines.sglang import SglangEngine
+from engines.trtllm import TrtllmEngine
 from engines.vllm import VllmEngine
 
 ENGINES: dict[str, Engine] = {
-    engine.name: engine for engine in (VllmEngine(), SglangEngine(), EmulatorEngine())
+    engine.name: engine for engine in (VllmEngine(), SglangEngine(), TrtllmEngine(), EmulatorEngine())
 }
 
 

@@ -189,7 +189,12 @@ class Fleet:
         for attempt in range(1, PORT_ATTEMPTS + 1):
             site = self.site(replica)
             command = self.engine.command(self.config, site)
-            record = {"argv": list(command.argv), "env": dict(command.env), "site": asdict(site)}
+            record = {
+                "argv": list(command.argv),
+                "env": dict(command.env),
+                "files": dict(command.files),
+                "site": asdict(site),
+            }
             (site.directory / "command.json").write_text(json.dumps(record, indent=1, default=str))
             try:
                 return start_engine(self.engine, self.config, site, ready_seconds=ready_seconds)
