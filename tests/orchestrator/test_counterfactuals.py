@@ -1,17 +1,23 @@
 """Counterfactual arms in a plan: who asks for them, what they share, and what takes them out again."""
 
+import json
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
 
 import pytest
 
 from engines.base import Capabilities, Refusal
-from engines.spec import EngineConfig, Model
+from engines.spec import Drafter, EngineConfig, Model
 from jobs.result import OPENING, TREATMENT
-from orchestrator.arms import Arms, build_arms, engine_config, swept_keys
+from jobs.workload.tokens import TokenWorkload
+from orchestrator.arms import Arms, build_arms, swept_keys
 from orchestrator.blocks import schedule
 from orchestrator.counterfactuals import counterfactual_refusals
 from orchestrator.errors import ConfigError
+from orchestrator.estimate import estimate
+from orchestrator.pace import Pace
+from orchestrator.pending import block_task, pending
+from orchestrator.plan import Plan
 from orchestrator.sweep import Point
 
 Refusals = Callable[[EngineConfig], tuple[Refusal, ...]]
@@ -20,29 +26,20 @@ UNABLE = Capabilities(emulated=False, cache_salt=True, cache_reset=True)
 
 
 def point(method: str = "eagle3", k: int = 3, kv: str = "natural", *, loaded: bool = False) -> Point:
-    config: dict[str, Any] = {
-        "engine": {"name": "e", "python": None, "device": "emulated", "flags": {}, "env": {}},
-        "drafter": {
-            "method": method,
-            "k": k,
-            "model": None,
-            "draft_tp": None,
-            "acceptance": None,
-            "stateful": False,
-            "kv": kv,
-            "loaded_only": loaded,
-            "options": {},
-        },
-        "layout": {"tp": 1, "dp": 1, "pp": 1},
-        "load": {"concurrency": [1, 4]},
-        "seed": 0,
-    }
+    drafter = {"method": method, "k": k, "kv": kv, "loaded_only": loaded}
+    config = {"drafter": drafter, "load": {"concurrency": [1, 4]}}
     words = {"drafter": method, "drafter.k": str(k), "drafter.kv": kv, "drafter.loaded_only": str(loaded)}
     return Point(config=config, choices=words)
 
 
+def engine(point: Point) -> EngineConfig:
+    method, k, loaded = (point.at(f"drafter.{key}") for key in ("method", "k", "loaded_only"))
+    drafter = Drafter(method=method, k=k, loaded_only=loaded)
+    return EngineConfig(engine="e", version="1", model=Model(name="m"), device="emulated", drafter=drafter)
+
+
 def build(*points: Point, refusals: Refusals = lambda config: ()) -> Arms:
-    entries = [(p, engine_config(p.config, python=None, version="1", model=Model(name="m"))) for p in points]
+    entries = [(point, engine(point)) for point in points]
     return build_arms(entries, factors=swept_keys(points), refusals=refusals, devices=None)
 
 
@@ -85,6 +82,27 @@ def test_a_matched_baseline_never_opens_or_closes_a_block() -> None:
         roles = {run.role for run in block.runs if run.arm == arms.allowed[2].digest}
         assert roles == {TREATMENT}
         assert [run.role for run in block.runs].count(OPENING) == 1
+
+
+def test_an_arm_that_comes_after_its_matched_baseline_is_started_once_more_to_be_asked(
+    small_plan: Plan,
+) -> None:
+    """Two blocks have their treatments in opposite orders, so one of them has to ask."""
+    arms = build(point(kv="matched")).allowed
+    plan = replace(small_plan, arms=arms, blocks=schedule(arms, blocks=2, seed=1))
+    assert sorted(block.engine_starts for block in estimate(plan, Pace()).blocks) == [4, 5]
+
+
+def test_a_run_carries_the_engine_whose_cache_it_gets(small_plan: Plan) -> None:
+    arms = build(point(kv="matched")).allowed
+    plan = replace(small_plan, arms=arms, blocks=schedule(arms, blocks=1, seed=1))
+    (segment,) = pending(plan, [])
+    workload = TokenWorkload(name="w", conversations=(), validity="recorded", tokenizer="t")
+    runs = block_task(plan, segment, workload, engine_cores=1, load_cores=1).runs
+    assert {run.config.label: run.kv_of for run in runs if run.kv_of} == {
+        "tp1/none-kv-matched-eagle3-k3": arms[1].config
+    }
+    assert Plan.from_dict(json.loads(json.dumps(plan.to_dict()))).arms == plan.arms
 
 
 def test_without_its_arm_a_matched_baseline_means_nothing() -> None:
