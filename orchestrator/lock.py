@@ -55,6 +55,14 @@ class Owner:
             since=datetime.now(UTC).isoformat(timespec="seconds"),
         )
 
+    @classmethod
+    def from_dict(cls, data: Any) -> Self | None:
+        """Rebuild from `asdict`'s form; None from anything else."""
+        try:
+            return cls(**data)
+        except TypeError:
+            return None
+
     @property
     def here(self) -> bool:
         """Whether it runs, or ran, on this machine."""
@@ -221,9 +229,8 @@ def _owner_of(path: Path) -> Owner | None:
 
 def _owner(content: bytes) -> Owner | None:
     try:
-        data: dict[str, Any] = json.loads(content)
-        return Owner(**data)
-    except (ValueError, TypeError):
+        return Owner.from_dict(json.loads(content))
+    except ValueError:
         return None
 
 

@@ -5,14 +5,14 @@ and who comes later watches it: one that does not change for long enough belongs
 """
 
 import json
-import os
-import socket
 import threading
 import time
 import uuid
 from collections.abc import Callable
+from dataclasses import asdict
 
 from orchestrator.errors import LedgerError
+from orchestrator.lock import Owner
 from orchestrator.mirror_files import OWNER
 from orchestrator.remote import RemoteFolder
 
@@ -40,6 +40,7 @@ class MirrorOwner:
         self._take_over = take_over
         self._silent = silent_seconds
         self._id = uuid.uuid4().hex
+        self._me = Owner.me()
         self._beats = 0
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="mirror-owner", daemon=True)
@@ -103,18 +104,12 @@ class MirrorOwner:
                 )
                 raise LedgerError(message)
 
-    def _is_gone(self, owner: dict[str, object]) -> bool:
-        """Whether the owner was a process of this machine that has ended."""
-        pid = owner.get("pid")
-        if owner.get("host") != socket.gethostname() or not isinstance(pid, int):
+    def _is_gone(self, before: dict[str, object]) -> bool:
+        """Whether the owner was a process of this machine that has ended, or an earlier sweep of this one."""
+        owner = Owner.from_dict(before.get("owner"))
+        if owner is None or not owner.here:
             return False
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return True
-        except PermissionError:
-            return False
-        return pid == os.getpid()  # an earlier sweep of this very process
+        return owner.pid == self._me.pid or not owner.lives()
 
     def _read(self) -> dict[str, object] | None:
         content = self._remote.read(OWNER)
@@ -128,9 +123,9 @@ class MirrorOwner:
 
     def _write(self) -> None:
         self._beats += 1
-        owner = {"id": self._id, "host": socket.gethostname(), "pid": os.getpid(), "beats": self._beats}
-        self._remote.write(OWNER, json.dumps(owner).encode())
+        content = {"id": self._id, "beats": self._beats, "owner": asdict(self._me)}
+        self._remote.write(OWNER, json.dumps(content).encode())
 
 
-def _name(owner: dict[str, object]) -> str:
-    return f"process {owner.get('pid')} on {owner.get('host')}"
+def _name(content: dict[str, object]) -> str:
+    return str(Owner.from_dict(content.get("owner")) or "an unknown process")

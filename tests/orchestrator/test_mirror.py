@@ -3,12 +3,13 @@
 import json
 import os
 import shutil
-import socket
 import time
+from dataclasses import asdict, replace
 
 import pytest
 
 from orchestrator.errors import ConfigError, LedgerError
+from orchestrator.lock import Owner
 from orchestrator.mirror import Mirror
 from orchestrator.mirror_files import LOCK, OWNER, files_of_sweep, restore
 from orchestrator.mirror_owner import MirrorOwner
@@ -137,10 +138,10 @@ def test_the_copy_cannot_write_outside_the_sweep(sweep, bucket, tmp_path):
 def test_a_living_driver_elsewhere_is_not_disturbed_and_a_dead_one_is_followed(bucket):
     remote = RemoteFolder.at(bucket.as_uri())
     (bucket).mkdir()
-    owner = {"id": "x", "host": "another-host", "pid": 7, "beats": 1}
+    owner = asdict(replace(Owner.me(), host="another-host", pid=7))
 
-    def write(**changes):
-        (bucket / OWNER).write_text(json.dumps({**owner, **changes}))
+    def write(beats=1):
+        (bucket / OWNER).write_text(json.dumps({"id": "x", "beats": beats, "owner": owner}))
 
     class Beating(MirrorOwner):
         def _read(self):
@@ -155,21 +156,24 @@ def test_a_living_driver_elsewhere_is_not_disturbed_and_a_dead_one_is_followed(b
     dead = MirrorOwner(remote, say=said.append, silent_seconds=0.1)
     dead.take()
     assert "watching" in said[0]
-    assert json.loads((bucket / OWNER).read_text())["pid"] == os.getpid()
+    assert json.loads((bucket / OWNER).read_text())["owner"]["pid"] == os.getpid()
     write()
     eager = MirrorOwner(remote, say=lambda _: None, take_over=True, silent_seconds=60)
     eager.take()
     dead._renew()
     assert dead.lost
     dead.release()
-    assert json.loads((bucket / OWNER).read_text())["pid"] == os.getpid()  # the eager one's
+    assert json.loads((bucket / OWNER).read_text())["owner"]["pid"] == os.getpid()  # the eager one's
     eager.release()
     assert not (bucket / OWNER).exists()
 
 
-def test_a_driver_of_this_machine_that_is_gone_is_not_waited_for(bucket):
+@pytest.mark.parametrize(
+    "changes", [{"pid": 2**22 + 1}, {"pid": os.getppid(), "started": 1.0}], ids=["ended", "its number again"]
+)
+def test_a_driver_of_this_machine_that_is_gone_is_not_waited_for(bucket, changes):
     bucket.mkdir()
-    gone = {"id": "x", "host": socket.gethostname(), "pid": 2**22 + 1, "beats": 1}
+    gone = {"id": "x", "beats": 1, "owner": asdict(replace(Owner.me(), **changes))}
     (bucket / OWNER).write_text(json.dumps(gone))
     said = []
     owner = MirrorOwner(RemoteFolder.at(bucket.as_uri()), say=said.append, silent_seconds=60)
