@@ -39,7 +39,7 @@ class CacheStrategy:
     kv_dtype: str | None = None
     """Type of the stored keys and values, by the engine's name: `auto`, `fp8`, ..."""
     kv_offload_gib: float | None = None
-    """Host memory that evicted blocks go to, in GiB over all ranks of one engine."""
+    """Host memory that evicted blocks go to, in GiB a data-parallel rank."""
     connector: Connector | None = None
     """An external KV cache; None for none."""
 

@@ -14,6 +14,7 @@ from engines.errors import EngineConfigError
 from engines.spec import EngineConfig
 from engines.vllm_flags import flag_words
 from engines.vllm_speculation import speculation_words
+from engines.vllm_strategy import engine_flags, runner_environment
 
 CPU_SERVER = "vllm.entrypoints.openai.api_server"
 """The console command of the CPU distribution asks for the metadata of a package called `vllm` and fails."""
@@ -49,8 +50,6 @@ FIXED: Mapping[str, str] = {
 }
 """Variables of every vLLM engine."""
 
-MODEL_RUNNER = "VLLM_USE_V2_MODEL_RUNNER"
-"""Left open, vLLM picks the runner by drafter: an arm and its baseline would run different ones."""
 PLUGIN = "specload_synthetic"
 """General plugin of the wheel `specload-vllm`: synthetic acceptance on the CPU."""
 
@@ -91,9 +90,11 @@ def vllm_command(config: EngineConfig, site: Site) -> Command:
         *("--generation-config", "vllm"),
         "--enable-prompt-tokens-details",
     ]
+    if layout.expert_parallel:
+        words.append("--enable-expert-parallel")
     if layout.devices > 1:
         words += ["--distributed-executor-backend", "mp"]
-    words += flag_words(config.flags)
+    words += flag_words(engine_flags(config))
     words += _clamp_words(config, site)
     words += speculation_words(_placed(config).drafter)
     return Command(argv=tuple(words), env=environment(config, site), cwd=site.directory)
@@ -117,7 +118,7 @@ def environment(config: EngineConfig, site: Site) -> dict[str, str]:
             raise EngineConfigError(message)
     env = {name: os.environ[name] for name in INHERITED if name in os.environ}
     env |= FIXED
-    env[MODEL_RUNNER] = "0"
+    env |= runner_environment(config)
     if Path(config.model.path or "").is_dir():
         env["HF_HUB_OFFLINE"] = "1"
     if config.device == "cpu":

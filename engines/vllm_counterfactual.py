@@ -7,7 +7,7 @@ stays in step), and asks for no token.
 
 from engines.base import Rule
 from engines.spec import EngineConfig
-from engines.vllm_command import MODEL_RUNNER
+from engines.vllm_strategy import graphs, runs_v2
 
 _DYNAMIC = "num_speculative_tokens_per_batch_size"
 _FIXED_LENGTH = {
@@ -53,19 +53,15 @@ def _contradiction(config: EngineConfig) -> str | None:
 
 
 def _graphs(config: EngineConfig) -> str | None:
-    if not config.drafter.loaded_only or config.device != "gpu" or _runs_v2(config):
+    if not config.drafter.loaded_only or config.device != "gpu" or runs_v2(config):
         return None
-    if config.flags.get("enforce_eager") or config.decode.cuda_graphs in ("none", "piecewise"):
+    if graphs(config) in ("none", "piecewise"):
         return None
     return (
         "with draft lengths by batch size vLLM's V1 model runner falls back to piecewise CUDA graphs, and "
         "the baseline keeps full ones: the pair would compare graphs; set decode.cuda_graphs=piecewise, or "
         "decode.model_runner=v2"
     )
-
-
-def _runs_v2(config: EngineConfig) -> bool:
-    return config.decode.model_runner == "v2" or config.env.get(MODEL_RUNNER) == "1"
 
 
 def _already_clamped(config: EngineConfig) -> str | None:

@@ -9,9 +9,9 @@ from engines.base import Rule
 from engines.errors import EngineConfigError
 from engines.rules import model_facts
 from engines.spec import EngineConfig
-from engines.vllm_command import MODEL_RUNNER
 from engines.vllm_flags import flag_words
 from engines.vllm_speculation import METHODS, Method, speculative_config
+from engines.vllm_strategy import MODEL_RUNNER, effective, engine_flags, runner_environment, runs_v2
 from engines.vllm_version import installed
 
 _NO_METHOD = Method()
@@ -19,10 +19,6 @@ _NO_METHOD = Method()
 
 def _method(config: EngineConfig) -> Method:
     return METHODS.get(config.drafter.method, _NO_METHOD)
-
-
-def _runs_v2(config: EngineConfig) -> bool:
-    return config.device == "gpu" and config.env.get(MODEL_RUNNER, "0") == "1"
 
 
 def _device(config: EngineConfig) -> str | None:
@@ -33,7 +29,8 @@ def _device(config: EngineConfig) -> str | None:
 
 def _settings(config: EngineConfig) -> str | None:
     try:
-        flag_words(config.flags)
+        flag_words(engine_flags(config))
+        runner_environment(config)
         speculative_config(config.drafter)
     except EngineConfigError as error:
         return error.message
@@ -47,7 +44,7 @@ def _method_on_device(config: EngineConfig) -> str | None:
 
 
 def _method_on_runner(config: EngineConfig) -> str | None:
-    method, v2 = _method(config), _runs_v2(config)
+    method, v2 = _method(config), runs_v2(config)
     if method.v2_only and config.device == "gpu" and not v2:
         return (
             f"only vLLM's V2 model runner has the drafter {config.drafter.method!r}; set it for all arms "
@@ -62,7 +59,7 @@ def _method_on_runner(config: EngineConfig) -> str | None:
 
 
 def _scheduling(config: EngineConfig) -> str | None:
-    if _method(config).sync_only and config.flags.get("async_scheduling") is True:
+    if _method(config).sync_only and effective(config, "async_scheduling") is True:
         return (
             f"vLLM switches asynchronous scheduling off for the drafter {config.drafter.method!r}, so its "
             "baseline would run another scheduler; set engine.flags.async_scheduling=false"
@@ -93,7 +90,7 @@ def _drafter_folder(config: EngineConfig) -> str | None:
 
 def _draft_tp_v1(config: EngineConfig) -> str | None:
     drafter, tp = config.drafter, config.layout.tp
-    if drafter.method == "draft_model" and not _runs_v2(config) and drafter.draft_tp not in {None, tp}:
+    if drafter.method == "draft_model" and not runs_v2(config) and drafter.draft_tp not in {None, tp}:
         return (
             "vLLM's V1 model runner splits a draft model like its target: "
             f"drafter.draft_tp={drafter.draft_tp} has to be layout.tp={tp}, or unset"
@@ -133,7 +130,7 @@ def _mtp_depth(config: EngineConfig) -> str | None:
 
 
 def _pipeline(config: EngineConfig) -> str | None:
-    if config.layout.pp > 1 and config.flags.get("async_scheduling") is True and not _runs_v2(config):
+    if config.layout.pp > 1 and effective(config, "async_scheduling") is True and not runs_v2(config):
         return (
             "vLLM's V1 model runner schedules synchronously over pipeline stages "
             f"(layout.pp={config.layout.pp}), "
@@ -180,13 +177,11 @@ def _needs_suffix_trees(config: EngineConfig) -> str | None:
 
 def _expert_parallel(config: EngineConfig) -> str | None:
     facts = model_facts(config.model.path)
-    if not config.flags.get("enable_expert_parallel") or facts is None:
+    if not config.layout.expert_parallel or facts is None:
         return None
     if any("expert" in key for key in facts):
         return None
-    return (
-        f"{config.model.name} has no experts, so engine.flags.enable_expert_parallel means nothing; remove it"
-    )
+    return f"{config.model.name} has no experts, so layout.expert_parallel means nothing; set it to false"
 
 
 VLLM_RULES: tuple[Rule, ...] = (

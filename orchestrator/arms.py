@@ -4,15 +4,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from engines.acceptance import Acceptance
 from engines.base import Refusal
 from engines.spec import NO_DRAFTER, Drafter, EngineConfig, Layout, Model
 from jobs.load import LoadLevel
+from orchestrator.acceptance import acceptance_of
 from orchestrator.counterfactuals import kv_factor, orphans, with_counterfactuals
 from orchestrator.errors import ConfigError
 from orchestrator.levels import LEVEL_KEYS, ascending, levels_of
 from orchestrator.plan import Arm, Refused
 from orchestrator.sharing import ALL, Group, group_of
+from orchestrator.strategy import cache_strategy, decode_settings
 from orchestrator.sweep import Point
 
 
@@ -31,13 +32,12 @@ def drafter_of(config: Mapping[str, Any]) -> Drafter:
     drafter = config["drafter"]
     if drafter["method"] == NO_DRAFTER:
         return Drafter()
-    alpha = (drafter["acceptance"] or {}).get("alpha")
     return Drafter(
         method=drafter["method"],
         k=drafter["k"],
         model=drafter["model"],
         draft_tp=drafter["draft_tp"],
-        acceptance=None if alpha is None else Acceptance(alpha=alpha),
+        acceptance=acceptance_of(drafter["acceptance"], k=drafter["k"], results=config["results"]),
         stateful=drafter["stateful"],
         loaded_only=drafter["loaded_only"],
         options=drafter["options"],
@@ -59,6 +59,8 @@ def engine_config(
         model=model,
         drafter=drafter_of(config),
         layout=Layout(**config["layout"]),
+        cache=cache_strategy(config),
+        decode=decode_settings(config),
         python=python,
         device=engine["device"],
         flags=engine["flags"],

@@ -3,7 +3,7 @@
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,12 @@ from engines.spec import EngineConfig, Model
 from jobs.cache_state import PRIMED, CachePlan
 from jobs.load import LoadLevel
 from jobs.workload.tokens import TokenWorkload
+from orchestrator.acceptance import acceptance_notes
 from orchestrator.arms import build_arms, engine_config, swept_keys
 from orchestrator.binding import Bound, bind_workload, epoch_notes
 from orchestrator.blocks import schedule
 from orchestrator.counterfactuals import counterfactual_refusals
+from orchestrator.endpoints import check_servers, engine_notes, is_remote, one_at_a_time
 from orchestrator.errors import ConfigError
 from orchestrator.exclude import left_out
 from orchestrator.labels import check_require
@@ -34,7 +36,10 @@ SHARED = (
     "seed",
     "exclude",
     "workload",
-    "cache",
+    "cache.state",
+    "cache.prime",
+    "cache.expect",
+    "cache.reset_seconds",
     "design",
     "cluster",
     "tracking",
@@ -42,8 +47,8 @@ SHARED = (
 )
 """Groups and keys that belong to the sweep as a whole and so cannot be an axis of it."""
 
-_CPUS_PER_DEVICE = {"gpu": 2.0, "cpu": 1.0, "emulated": 0.25}
-_EMULATED_SLOTS = 8
+_CPUS_PER_DEVICE = {"gpu": 2.0, "cpu": 1.0, "emulated": 0.25, "remote": 0.01}
+_SLOTS = {"emulated": 8, "remote": 64}
 _CUSTOM_RESOURCE = "engine_slot"
 
 
@@ -75,6 +80,8 @@ def make_plan(points: Sequence[Point]) -> Planned:
         )
         raise ConfigError(message)
     cluster = cluster_for(shared["cluster"], devices.pop())
+    if any(is_remote(config) for _, config in entries):
+        cluster = one_at_a_time(cluster)
     cache = _cache(shared["cache"])
     design = shared["design"]
     _check_design(design)
@@ -93,11 +100,13 @@ def make_plan(points: Sequence[Point]) -> Planned:
     bound = bind_workload(shared["workload"], [arm.config for arm in arms.allowed], seed=shared["seed"])
     levels = ascending({level for arm in arms.allowed for level in arm.levels})
     check_one_axis(levels)
+    blocks = schedule(arms.allowed, blocks=design["blocks"], seed=shared["seed"], share=design["share"])
+    check_servers(blocks, arms.allowed)
     plan = Plan(
         name=shared["name"],
         arms=arms.allowed,
         refused=arms.refused,
-        blocks=schedule(arms.allowed, blocks=design["blocks"], seed=shared["seed"], share=design["share"]),
+        blocks=blocks,
         workload=bound.ref,
         cluster=cluster,
         timeouts=Timeouts(**shared["timeouts"]),
@@ -110,7 +119,9 @@ def make_plan(points: Sequence[Point]) -> Planned:
         notes=(
             *notes,
             *arms.notes,
+            *acceptance_notes(arm.config for arm in arms.allowed),
             *sharing_notes(arms.allowed, design["share"]),
+            *engine_notes(arms.allowed),
             *_load_notes(bound, levels),
         ),
         overrides=_words(points),
@@ -124,7 +135,7 @@ def _shared(points: Sequence[Point]) -> Mapping[str, Any]:
     first = points[0].config
     for point in points:
         for key in SHARED:
-            if canonical_json(point.config[key]) != canonical_json(first[key]):
+            if canonical_json(point.at(key)) != canonical_json(points[0].at(key)):
                 hint = "use design.blocks for replicates" if key == "seed" else "run one sweep per value"
                 message = f"{key} belongs to the sweep as a whole and cannot be one of its axes; {hint}"
                 raise ConfigError(message)
@@ -160,7 +171,8 @@ def engine_configs(points: Sequence[Point]) -> list[EngineConfig]:
         if models[key].path is None and engine["device"] != "emulated":
             message = (
                 f"model {model['name']!r} has no folder (model.path is null), so engine {engine['name']!r} "
-                "cannot load it; choose a model with a folder, for instance model=smollm2"
+                "cannot load it, nor anybody its tokenizer; choose a model with a folder, for instance "
+                "model=smollm2"
             )
             raise ConfigError(message)
         try:
@@ -183,7 +195,7 @@ def _interpreter(python: str | None) -> str | None:
 
 def _with_draft_model(config: EngineConfig) -> EngineConfig:
     """Make the draft model's folder absolute and add its digest, where the drafter has one."""
-    if config.drafter.model is None or config.device == "emulated":
+    if config.drafter.model is None or config.device in ("emulated", "remote"):
         return config
     folder = model_folder(config.drafter.model, key="drafter.model")
     drafter = replace(config.drafter, model=str(folder), model_digest=folder_digest(folder))
@@ -209,7 +221,7 @@ def cluster_for(settings: Mapping[str, Any], device: str) -> Cluster:
     resource = settings["resource"] or ("GPU" if device == "gpu" else _CUSTOM_RESOURCE)
     slots = settings["slots"]
     if slots is None and settings["address"] is None and resource != "GPU":
-        slots = _EMULATED_SLOTS if device == "emulated" else os.cpu_count()
+        slots = _SLOTS.get(device) or os.cpu_count()
     cpus = settings["cpus_per_device"]
     return Cluster(
         address=settings["address"],
@@ -233,7 +245,8 @@ def check_settings(configs: Sequence[EngineConfig]) -> None:
         for config in configs:
             devices = tuple(str(index) for index in range(config.layout.devices))
             site = Site(port=1, directory=Path(folder), devices=devices, cpus=(0,))
-            engine_named(config.engine).command(config, site)
+            if not is_remote(config):
+                engine_named(config.engine).command(config, site)
 
 
 def _check_design(design: Mapping[str, Any]) -> None:
@@ -268,13 +281,20 @@ def _check_design(design: Mapping[str, Any]) -> None:
 
 def _cache(settings: Mapping[str, Any]) -> CachePlan:
     try:
-        return CachePlan(**settings)
+        return CachePlan(**{entry.name: settings[entry.name] for entry in fields(CachePlan)})
     except ValueError as error:
         raise ConfigError(str(error)) from error
 
 
 def _cache_refusals(config: EngineConfig, cache: CachePlan) -> tuple[Refusal, ...]:
-    if cache.state != PRIMED or config.layout.dp == 1:
+    if cache.state != PRIMED:
+        return ()
+    if config.cache.prefix_caching is False:
+        reason = (
+            "cache.state=primed warms a prefix cache that cache.prefix_caching=false leaves out; use cold"
+        )
+        return (Refusal(rule="primed_prefix_caching", reason=reason),)
+    if config.layout.dp == 1:
         return ()
     reason = (
         "cache=primed cannot be proven on a data-parallel engine, as each rank has a prefix cache of its own "

@@ -11,6 +11,66 @@ from typing import Any
 from hydra.core.config_store import ConfigStore
 from omegaconf import MISSING
 
+from orchestrator.acceptance_keys import ACCEPTANCE_KEYS
+
+
+@dataclass
+class ConnectorSchema:
+    """An external KV cache."""
+
+    name: str | None = None
+    """The engine's name of the connector; null for none."""
+    chunk_tokens: int | None = None
+    """Tokens it stores as one piece, a multiple of the block size; null leaves it to the connector."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """Settings of the connector, by its own names."""
+
+
+@dataclass
+class StrategySchema:
+    """What an engine keeps of keys and values; null leaves a value to the engine."""
+
+    prefix_caching: bool | None = None
+    """Whether blocks of earlier requests are found again."""
+    block_size: int | None = None
+    """Tokens of a KV block."""
+    kv_dtype: str | None = None
+    """Type of the stored keys and values, by the engine's name."""
+    kv_offload_gib: float | None = None
+    """Host memory that evicted blocks go to, in GiB a data-parallel rank."""
+    connector: ConnectorSchema = field(default_factory=ConnectorSchema)
+    """External KV cache."""
+
+
+@dataclass
+class DecodeSchema:
+    """Group `decode`: how steps are made up and executed; null leaves a value to the engine."""
+
+    max_num_seqs: int | None = None
+    """Most requests in a step of one rank."""
+    max_num_batched_tokens: int | None = None
+    """Most positions computed in a step of one rank."""
+    chunked_prefill: bool | None = None
+    """Whether a long prompt is computed over several steps."""
+    attention_backend: str | None = None
+    """Attention implementation, by the engine's name."""
+    cuda_graphs: str | None = None
+    """What is captured: `none`, `piecewise`, `full`, `full_decode_only` or `full_and_piecewise`."""
+    async_scheduling: bool | None = None
+    """Whether the next step is scheduled while the last one still runs."""
+    model_runner: str | None = None
+    """The engine's implementation that executes the model: `v1` or `v2`."""
+
+
+@dataclass
+class EngineDefaultsSchema:
+    """Values of one engine environment where the groups `cache` and `decode` say null."""
+
+    cache: StrategySchema = field(default_factory=StrategySchema)
+    """As the group `cache`, without the state."""
+    decode: DecodeSchema = field(default_factory=DecodeSchema)
+    """As the group `decode`."""
+
 
 @dataclass
 class EngineSchema:
@@ -26,6 +86,8 @@ class EngineSchema:
     """Engine settings, equal in all arms of a pair."""
     env: dict[str, str] = field(default_factory=dict)
     """Environment variables of the engine, equal in all arms of a pair."""
+    defaults: EngineDefaultsSchema = field(default_factory=EngineDefaultsSchema)
+    """What the groups `cache` and `decode` leave open, for this environment."""
 
 
 @dataclass
@@ -41,14 +103,6 @@ class ModelSchema:
 
 
 @dataclass
-class AcceptanceSchema:
-    """Synthetic acceptance of a drafter."""
-
-    alpha: float | None = None
-    """Conditional probability, 0 to 1, that a draft token is accepted; null for real acceptance."""
-
-
-@dataclass
 class DrafterSchema:
     """Group `drafter`: who proposes tokens, and how many."""
 
@@ -60,8 +114,10 @@ class DrafterSchema:
     """Folder or name of the draft model, where the method has one."""
     draft_tp: int | None = None
     """Tensor-parallel size of the drafter; null leaves it to the engine."""
-    acceptance: AcceptanceSchema | None = field(default_factory=AcceptanceSchema)
-    """Synthetic acceptance."""
+    acceptance: dict[str, Any] | None = field(default_factory=lambda: dict.fromkeys(ACCEPTANCE_KEYS))
+    """Synthetic acceptance in one form (docs/acceptance.md): `alpha`, `length` with its `shape`, `positions`,
+    `from` a cell, or a `file` with its `row`; all null for real acceptance. No class of its own, as `from` is
+    no name a class can have."""
     stateful: bool = False
     """Whether it remembers earlier requests; then every cell gets a fresh engine."""
     kv: str = "natural"
@@ -83,6 +139,11 @@ class LayoutSchema:
     """Data-parallel size inside the engine."""
     pp: int = 1
     """Pipeline-parallel size."""
+    expert_parallel: bool = False
+    """Whether the experts of a mixture are spread over all TP x DP devices."""
+    routing: str = "engine"
+    """Who chooses a request's data-parallel rank: `engine`, its own balancer, or `pinned`: the load process
+    keeps each conversation on one rank."""
 
 
 @dataclass
@@ -156,8 +217,8 @@ class DesignSchema:
 
 
 @dataclass
-class CacheSchema:
-    """Group `cache`: the state of the prefix cache before each replay."""
+class CacheSchema(StrategySchema):
+    """Group `cache`: what the engine keeps, and the state of its prefix cache before each replay."""
 
     state: str = MISSING
     """`cold`: emptied, or apart by a salt or a fresh engine; `primed`: then made warm, and proven so."""
@@ -239,6 +300,7 @@ class SpecloadSchema:
     workload: WorkloadSchema = field(default_factory=WorkloadSchema)
     load: LoadSchema = field(default_factory=LoadSchema)
     cache: CacheSchema = field(default_factory=CacheSchema)
+    decode: DecodeSchema = field(default_factory=DecodeSchema)
     design: DesignSchema = field(default_factory=DesignSchema)
     cluster: ClusterSchema = field(default_factory=ClusterSchema)
     tracking: TrackingSchema = field(default_factory=TrackingSchema)

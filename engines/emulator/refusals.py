@@ -27,6 +27,12 @@ def _pipeline(config: EngineConfig) -> str | None:
     return f"layout.pp is {config.layout.pp}; the emulator has no pipeline parallelism: use tp or dp"
 
 
+def _experts(config: EngineConfig) -> str | None:
+    if not config.layout.expert_parallel:
+        return None
+    return "layout.expert_parallel is set, and no model of the emulator has experts; set it to false"
+
+
 def _heads(config: EngineConfig) -> str | None:
     model, tp = ARCHITECTURES.get(config.model.name), config.layout.tp
     if model is None or (model.heads % tp == 0 and (model.kv_heads % tp == 0 or tp % model.kv_heads == 0)):
@@ -38,12 +44,14 @@ def _heads(config: EngineConfig) -> str | None:
 
 
 def _step_budget(config: EngineConfig) -> str | None:
-    budget = config.flags.get("max_num_batched_tokens", Flags().max_num_batched_tokens)
+    budget = config.decode.max_num_batched_tokens or config.flags.get(
+        "max_num_batched_tokens", Flags().max_num_batched_tokens
+    )
     if not isinstance(budget, int) or config.drafter.k < budget:
         return None
     return (
         f"drafter.k is {config.drafter.k}: one request's step of {config.drafter.k + 1} positions exceeds "
-        f"max_num_batched_tokens {budget}; raise that flag"
+        f"max_num_batched_tokens {budget}; raise decode.max_num_batched_tokens"
     )
 
 
@@ -79,6 +87,11 @@ EMULATOR_RULES: tuple[Rule, ...] = (
         name="emulator_pp",
         meaning="There is no pipeline parallelism.",
         check=_pipeline,
+    ),
+    Rule(
+        name="emulator_experts",
+        meaning="There are no mixtures of experts to spread.",
+        check=_experts,
     ),
     Rule(
         name="emulator_heads",

@@ -17,6 +17,13 @@ from engines.errors import EngineConfigError
 from engines.spec import EngineConfig
 
 COSTS = ("roofline", "table")
+_FLAG_OF: Mapping[str, str] = {
+    "cache.prefix_caching": "enable_prefix_caching",
+    "cache.block_size": "block_size",
+    "decode.max_num_seqs": "max_num_seqs",
+    "decode.max_num_batched_tokens": "max_num_batched_tokens",
+}
+"""Neutral setting -> flag."""
 _Nested = TypeVar("_Nested", "NoiseLevels", "Failure")
 
 
@@ -85,7 +92,30 @@ def flags_of(config: EngineConfig) -> Flags:
         )
         raise EngineConfigError(message)
     check_drafter(config.drafter)
-    return Flags.of(config.flags)
+    return Flags.of(merged_flags(config))
+
+
+def merged_flags(config: EngineConfig) -> dict[str, Any]:
+    """Return the flags with what the cache strategy and the decode settings say.
+
+    Raises:
+        EngineConfigError: a setting the emulator has no model of, or two keys for one flag.
+    """
+    given = {f"cache.{name}": value for name, value in config.cache.given.items()}
+    given |= {f"decode.{name}": value for name, value in config.decode.given.items()}
+    flags = dict(config.flags)
+    for key, value in given.items():
+        if key == "decode.chunked_prefill" and value:
+            continue  # it always does
+        flag = _FLAG_OF.get(key)
+        if flag is None:
+            message = f"{key} is {value!r}; the emulator has no model of it: leave it null"
+            raise EngineConfigError(message)
+        if flag in flags:
+            message = f"engine.flags.{flag} and {key} both set the same; remove one"
+            raise EngineConfigError(message)
+        flags[flag] = value
+    return flags
 
 
 def _number(low: float, high: float) -> tuple[Callable[[Any], bool], str]:

@@ -187,8 +187,8 @@ def test_needs_suffix_trees(environment: dict[str, str]) -> None:
 @pytest.mark.parametrize(("facts", "rules"), [({"num_experts": 8}, []), ({"x": 1}, ["vllm_expert_parallel"])])
 def test_expert_parallel(tmp_path: Path, facts: dict[str, int], rules: list[str]) -> None:
     target = folder(tmp_path / "target", **facts)
-    flags = {"enable_expert_parallel": True}
-    assert refused(config(model=Model(name="m", path=target), flags=flags)) == rules
+    layout = Layout(tp=2, expert_parallel=True)
+    assert refused(config(model=Model(name="m", path=target), layout=layout)) == rules
 
 
 def test_common_rules_are_asked_too(tmp_path: Path) -> None:

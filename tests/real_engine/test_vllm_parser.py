@@ -115,7 +115,7 @@ def test_vllm_refuses_what_our_rules_refuse_for_its_sake(
             tiny, drafter=Drafter(method="draft_model", k=2, model=str(tiny_models / "absent"))
         ),
         "vllm_drafter_model": replace(tiny, drafter=Drafter(method="draft_model", k=2)),
-        "vllm_expert_parallel": replace(tiny, flags={**tiny.flags, "enable_expert_parallel": True}),
+        "vllm_expert_parallel": replace(tiny, layout=Layout(expert_parallel=True)),
     }
     for rule, config in refused.items():
         assert rule in [refusal.rule for refusal in VllmEngine().refusals(config)]

@@ -76,6 +76,7 @@ def test_an_unknown_model_is_named_with_the_known_ones(emulated):
     ("change", "rule"),
     [
         ({"layout": Layout(pp=2)}, "emulator_pp"),
+        ({"layout": Layout(expert_parallel=True)}, "emulator_experts"),
         ({"layout": Layout(tp=3)}, "emulator_heads"),
         ({"layout": Layout(tp=2), "drafter": Drafter(), "flags": {"cost": "table"}}, "emulator_table"),
         ({"layout": Layout(), "flags": {"cost": "table"}}, "emulator_table"),
