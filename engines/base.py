@@ -126,6 +126,8 @@ class Capabilities:
 
     emulated: bool
     """Whether its figures come from a model of hardware: then every output says so."""
+    remote: bool = False
+    """Whether somebody else runs its servers: nothing is ever started, stopped or restarted."""
     cache_salt: bool
     """Whether requests can carry `cache_salt` to share no prefix cache with others."""
     cache_reset: bool

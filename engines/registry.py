@@ -2,13 +2,15 @@
 
 from engines.base import Engine
 from engines.emulator.adapter import EmulatorEngine
+from engines.endpoint import EndpointEngine
 from engines.errors import EngineConfigError
 from engines.sglang import SglangEngine
 from engines.trtllm import TrtllmEngine
 from engines.vllm import VllmEngine
 
 ENGINES: dict[str, Engine] = {
-    engine.name: engine for engine in (VllmEngine(), SglangEngine(), TrtllmEngine(), EmulatorEngine())
+    engine.name: engine
+    for engine in (VllmEngine(), SglangEngine(), TrtllmEngine(), EndpointEngine(), EmulatorEngine())
 }
 
 

@@ -169,7 +169,7 @@ class Completer:
         self._task = task
         self._client = client
         self._url = url
-        self._tokenizer: Tokenizer = tokenizer_for(task.config.model, task.config.engine)
+        self._tokenizer: Tokenizer = tokenizer_for(task.config.model, task.config.device)
 
     def complete(self, conversation: Conversation) -> Recording | RecorderSkipped:
         """Return `conversation` with a reply in every turn.

@@ -38,10 +38,10 @@ def bind_workload(settings: Mapping[str, Any], configs: Sequence[EngineConfig], 
     """
     policies = Policies.of(settings)
     first = configs[0]
-    tokenizer = tokenizer_for(first.model, first.engine)
-    models = {(config.engine, config.model.name, config.model.path): config for config in configs}
+    tokenizer = tokenizer_for(first.model, first.device)
+    models = {(config.device, config.model.name, config.model.path): config for config in configs}
     for config in models.values():
-        if tokenizer_for(config.model, config.engine).digest != tokenizer.digest:
+        if tokenizer_for(config.model, config.device).digest != tokenizer.digest:
             message = (
                 f"models {first.model.name} and {config.model.name} have different tokenizers, so they "
                 "cannot replay the same tokens; run one sweep per model"

@@ -8,7 +8,7 @@ import httpx
 
 from engines.base import Engine, Server
 from engines.errors import EngineError
-from engines.vllm_http import control_client
+from engines.remote_http import server_client
 from jobs.replay.body import request_body
 from jobs.replay.job import ReplayJob, Speculation
 from jobs.replay.stream import StreamReader
@@ -65,7 +65,7 @@ def ask(engine: Engine, server: Server, prompt: Sequence[int], *, tokens: int, s
     url = f"{server.url}/v1/completions"
     try:
         with (
-            control_client() as client,
+            server_client(server) as client,
             client.stream("POST", url, content=body, headers=headers, timeout=PATIENCE_SECONDS) as response,
         ):
             if response.status_code != httpx.codes.OK:

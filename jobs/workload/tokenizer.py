@@ -100,14 +100,14 @@ class FolderTokenizer:
         raise WorkloadError(message)
 
 
-def tokenizer_for(model: Model, engine: str) -> Tokenizer:
-    """Return the tokenizer of `model` as `engine` serves it.
+def tokenizer_for(model: Model, device: str) -> Tokenizer:
+    """Return the tokenizer of `model` as it is served on that kind of device.
 
     Raises:
         WorkloadError: a real model without a local folder.
     """
     if model.path is None:
-        if engine != "emulator":
+        if device != "emulated":
             message = f"model {model.name!r} has no folder; set model.path to read its tokenizer"
             raise WorkloadError(message)
         # Not at the top: planning for a real engine must not load the emulator.

@@ -105,10 +105,10 @@ def test_missing_and_damaged_folders(folder: Path, tmp_path: Path) -> None:
 
 
 def test_who_gets_which_tokenizer(model_folder: Path) -> None:
-    emulated = tokenizer_for(Model(name="llama-3.1-8b"), "emulator")
+    emulated = tokenizer_for(Model(name="llama-3.1-8b"), "emulated")
     assert emulated.render([("user", "hello there")])[:1] == emulated.render([("user", "hello there")])[:1]
     assert emulated.digest != FolderTokenizer(model_folder).digest
-    real = tokenizer_for(Model(name="m", path=str(model_folder)), "vllm")
+    real = tokenizer_for(Model(name="m", path=str(model_folder)), "gpu")
     assert real.digest == FolderTokenizer(model_folder).digest
     with pytest.raises(WorkloadError, match=r"set model\.path"):
-        tokenizer_for(Model(name="m"), "vllm")
+        tokenizer_for(Model(name="m"), "gpu")
