@@ -1,8 +1,8 @@
 """The Engine contract: what an adapter must tell us about one kind of serving engine.
 
 An adapter is stateless. It writes the command line, and reads a running server over HTTP; the life of the
-process belongs to `engines/process.py`. Two implementations inherit one contract test class
-(`tests/contract/engine_contract.py`): `engines/vllm.py` and `engines/emulator/adapter.py`.
+process belongs to `engines/process.py`. `tests/contract/engine_contract.py` has what all of them
+keep: the part that needs no engine is tested of each, the rest where an engine can be started.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

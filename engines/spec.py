@@ -147,7 +147,7 @@ class EngineConfig:
     """Everything that defines one engine process tree, and so one arm."""
 
     engine: str
-    """Adapter: `vllm` or `emulator`."""
+    """Adapter: a key of `engines/registry.py`."""
     version: str
     """Version read from the engine's environment (or of the emulator)."""
     model: Model
@@ -158,7 +158,7 @@ class EngineConfig:
     python: str | None = None
     """Interpreter of the engine's own environment; None runs it in ours (the emulator). Not in the digest."""
     device: str = "gpu"
-    """`gpu`, `cpu` or `emulated`: what one device of the layout is."""
+    """`gpu`, `cpu`, `emulated` or `remote` (somebody else's): what one device of the layout is."""
     flags: Mapping[str, Any] = field(default_factory=dict)
     """Engine settings held equal in all arms of a pair (block size, batch limits, scheduler, ...)."""
     env: Mapping[str, str] = field(default_factory=dict)

@@ -77,11 +77,11 @@ class EngineSchema:
     """Group `engine`: which serving engine, from which environment, on what kind of device."""
 
     name: str = MISSING
-    """Adapter: `vllm` or `emulator`."""
+    """Adapter: `vllm`, `sglang`, `trtllm`, `endpoint` or `emulator`."""
     python: str | None = None
     """Interpreter of the engine's own environment; null runs it in ours. Its version is probed from there."""
     device: str = MISSING
-    """What one device of a layout is: `gpu`, `cpu` or `emulated`."""
+    """What one device of a layout is: `gpu`, `cpu`, `emulated`, or `remote` (somebody else's)."""
     flags: dict[str, Any] = field(default_factory=dict)
     """Engine settings, equal in all arms of a pair."""
     env: dict[str, str] = field(default_factory=dict)
