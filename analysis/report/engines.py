@@ -1,7 +1,8 @@
 """What a sweep's folder keeps of its engines: command lines, and the configuration each engine resolved.
 
 Layout: `engines/<run>/r<replica>-command.json` (with `argv`) and `engines/<run>/resolved.json` (flat keys);
-a cell's identity names its `run`. An engine that never started left no configuration.
+a cell's identity names its `run`. A server that somebody else runs has `r<replica>-remote.json` (with `url`)
+instead of a command line. An engine that never started left no configuration.
 """
 
 import json
@@ -48,13 +49,16 @@ def differences(
 def command_lines(
     directory: Path, cells: Iterable[CellResult], labels: Mapping[str, str]
 ) -> list[tuple[str, str]]:
-    """Return the command line of the first engine of each arm, by the arm's name."""
+    """Return the command line of the first engine of each arm (or whose server it is), by the arm's name."""
     found: dict[str, str] = {}
     for cell in cells:
         if labels[cell.arm] not in found:
-            content = _read(_folder(directory, cell) / "r0-command.json")
+            folder = _folder(directory, cell)
+            content = _read(folder / "r0-command.json")
             if isinstance(content, dict) and isinstance(content.get("argv"), list):
                 found[labels[cell.arm]] = " ".join(str(word) for word in content["argv"])
+            elif isinstance(remote := _read(folder / "r0-remote.json"), dict):
+                found[labels[cell.arm]] = f"a server that somebody else runs, at {remote.get('url')}"
     return sorted(found.items())
 
 

@@ -73,13 +73,63 @@ def random_prompt(vocabulary: int, length: int, seed: int) -> list[int]:
     return random.Random(seed).sample(range(10, vocabulary), length)
 
 
-class EngineContract:
-    """Behaviour the rest of the program relies on.
+class AdapterContract:
+    """What an adapter keeps without its engine.
 
     A subclass adds the fixtures (scope class) `engine`: the adapter; `speculative`: a configuration with a
-    drafter, at least 2048 tokens of context and a prefix cache; `refused`: a configuration and the name of
-    the rule that forbids it; `broken`: a configuration whose engine ends during start, and the error that has
-    to say so.
+    drafter; `refused`: a configuration and the name of the rule that forbids it.
+    """
+
+    def test_it_says_what_it_was_written_for(self, engine: Engine) -> None:
+        assert engine.written_for
+        assert len({rule.name for rule in engine.rules}) == len(engine.rules)
+        assert all(rule.meaning for rule in engine.rules)
+
+    def test_an_allowed_arm_has_no_refusals(self, engine: Engine, speculative: EngineConfig) -> None:
+        assert list(engine.refusals(speculative)) == []
+        assert list(engine.refusals(speculative.baseline())) == []
+
+    def test_a_refusal_has_its_rule_and_reason(
+        self, engine: Engine, refused: tuple[EngineConfig, str]
+    ) -> None:
+        config, rule = refused
+        reasons = {refusal.rule: refusal.reason for refusal in engine.refusals(config)}
+        assert rule in reasons
+        assert len(reasons[rule].split()) > 5
+
+    def test_an_unknown_flag_is_named(
+        self, engine: Engine, speculative: EngineConfig, tmp_path: Path
+    ) -> None:
+        config = replace(speculative, flags={**speculative.flags, "warp_speed": 9})
+        with pytest.raises(EngineConfigError, match="warp_speed"):
+            engine.command(config, Site(port=1, directory=tmp_path))
+        assert engine.refusals(config)
+
+    def test_the_environment_is_an_allow_list(
+        self, engine: Engine, speculative: EngineConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for name in ("RAY_ADDRESS", "RAY_JOB_ID", "AWS_SECRET_ACCESS_KEY", "HF_TOKEN", "PYTHONSTARTUP"):
+            monkeypatch.setenv(name, "leak")
+        command = engine.command(speculative, Site(port=1, directory=tmp_path))
+        assert "leak" not in command.env.values()
+        assert command.cwd == tmp_path
+
+    def test_a_command_depends_on_nothing_but_its_input(
+        self, engine: Engine, speculative: EngineConfig, tmp_path: Path
+    ) -> None:
+        site = Site(port=4711, directory=tmp_path)
+        command = engine.command(speculative, site)
+        assert command == engine.command(speculative, site)
+        assert "4711" in command.argv
+        assert "127.0.0.1" in command.argv
+
+
+class EngineContract(AdapterContract):
+    """Behaviour the rest of the program relies on.
+
+    Beside those of `AdapterContract` a subclass adds the fixture `broken`: a configuration whose engine ends
+    during start, and the error that has to say so. `speculative` has at least 2048 tokens of context and a
+    prefix cache.
     """
 
     ready_seconds = 30.0
@@ -226,44 +276,6 @@ class EngineContract:
         changed = {key for key in {**first, **plain} if first.get(key) != plain.get(key)}
         assert {key for key in changed if key.startswith("speculative_config")}
         assert {key for key in changed if not key.startswith(allowed)} == set()
-
-    def test_an_allowed_arm_has_no_refusals(self, engine: Engine, speculative: EngineConfig) -> None:
-        assert list(engine.refusals(speculative)) == []
-        assert list(engine.refusals(speculative.baseline())) == []
-
-    def test_a_refusal_has_its_rule_and_reason(
-        self, engine: Engine, refused: tuple[EngineConfig, str]
-    ) -> None:
-        config, rule = refused
-        reasons = {refusal.rule: refusal.reason for refusal in engine.refusals(config)}
-        assert rule in reasons
-        assert len(reasons[rule].split()) > 5
-
-    def test_an_unknown_flag_is_named(
-        self, engine: Engine, speculative: EngineConfig, tmp_path: Path
-    ) -> None:
-        config = replace(speculative, flags={**speculative.flags, "warp_speed": 9})
-        with pytest.raises(EngineConfigError, match="warp_speed"):
-            engine.command(config, Site(port=1, directory=tmp_path))
-        assert engine.refusals(config)
-
-    def test_the_environment_is_an_allow_list(
-        self, engine: Engine, speculative: EngineConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        for name in ("RAY_ADDRESS", "RAY_JOB_ID", "AWS_SECRET_ACCESS_KEY", "HF_TOKEN", "PYTHONSTARTUP"):
-            monkeypatch.setenv(name, "leak")
-        command = engine.command(speculative, Site(port=1, directory=tmp_path))
-        assert "leak" not in command.env.values()
-        assert command.cwd == tmp_path
-
-    def test_a_command_depends_on_nothing_but_its_input(
-        self, engine: Engine, speculative: EngineConfig, tmp_path: Path
-    ) -> None:
-        site = Site(port=4711, directory=tmp_path)
-        command = engine.command(speculative, site)
-        assert command == engine.command(speculative, site)
-        assert "4711" in command.argv
-        assert "127.0.0.1" in command.argv
 
     def test_a_failed_start_has_its_cause_and_log(
         self, start: Start, broken: tuple[EngineConfig, type[EngineStartError]]
