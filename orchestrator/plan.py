@@ -9,6 +9,7 @@ from engines.digest import digest
 from engines.spec import EngineConfig
 from jobs.cache_state import CachePlan
 from jobs.load import LoadLevel
+from orchestrator.acceptance_keys import ACCEPTANCE_KEYS
 
 SCHEMA = 1
 _NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -20,7 +21,7 @@ _IN_LABEL = frozenset(
         "drafter.k",
         "drafter.model",
         "drafter.acceptance",
-        "drafter.acceptance.alpha",
+        *(f"drafter.acceptance.{key}" for key in ACCEPTANCE_KEYS),
         "drafter.kv",
         "drafter.loaded_only",
     }

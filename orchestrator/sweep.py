@@ -22,6 +22,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
+from orchestrator.acceptance_keys import settled
 from orchestrator.errors import ConfigError
 from orchestrator.schema import SpecloadSchema, register
 
@@ -117,10 +118,12 @@ def _point(config: DictConfig) -> Point:
     _check_finite(plain)
     hydra_config = HydraConfig.get()
     words = [word.lstrip("+~").partition("=") for word in hydra_config.overrides.task]
+    choices = {key.partition("@")[0]: value for key, _, value in words}
+    plain["drafter"]["acceptance"] = settled(plain["drafter"]["acceptance"], choices)
     groups = hydra_config.runtime.choices
     return Point(
         config={str(key): value for key, value in plain.items()},
-        choices={key.partition("@")[0]: value for key, _, value in words},
+        choices=choices,
         groups={str(key): str(option) for key, option in groups.items() if key in plain},
     )
 

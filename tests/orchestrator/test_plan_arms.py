@@ -31,6 +31,7 @@ def point(*, method="eagle3", k=3, tp=1, concurrency=(1, 4), flags=None, **choic
         "layout": {"tp": tp, "dp": 1, "pp": 1},
         "load": {"concurrency": list(concurrency) if isinstance(concurrency, tuple) else concurrency},
         "seed": 0,
+        "results": "results",
     }
     words = {"drafter": method, "drafter.k": str(k), "layout": f"tp{tp}", **choices}
     return Point(config=config, choices=words)
