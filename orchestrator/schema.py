@@ -63,7 +63,7 @@ class DecodeSchema:
 
 
 @dataclass
-class EngineDefaultsSchema:
+class EngineStandardSchema:
     """Values of one engine environment where the groups `cache` and `decode` say null."""
 
     cache: StrategySchema = field(default_factory=StrategySchema)
@@ -86,7 +86,7 @@ class EngineSchema:
     """Engine settings, equal in all arms of a pair."""
     env: dict[str, str] = field(default_factory=dict)
     """Environment variables of the engine, equal in all arms of a pair."""
-    defaults: EngineDefaultsSchema = field(default_factory=EngineDefaultsSchema)
+    standard: EngineStandardSchema = field(default_factory=EngineStandardSchema)
     """What the groups `cache` and `decode` leave open, for this environment."""
 
 

@@ -13,10 +13,10 @@ def cache_strategy(config: Mapping[str, Any]) -> CacheStrategy:
     Raises:
         ValueError: a value out of its range; the message names the key.
     """
-    chosen, defaults = config["cache"], config["engine"]["defaults"]["cache"]
+    chosen, standard = config["cache"], config["engine"]["standard"]["cache"]
     values = {entry.name: chosen[entry.name] for entry in fields(CacheStrategy)}
-    values = {name: defaults[name] if value is None else value for name, value in values.items()}
-    connector = chosen["connector"] if chosen["connector"]["name"] is not None else defaults["connector"]
+    values = {name: standard[name] if value is None else value for name, value in values.items()}
+    connector = chosen["connector"] if chosen["connector"]["name"] is not None else standard["connector"]
     if connector["name"] is not None:
         values["connector"] = Connector(**connector)
         return CacheStrategy(**values)
@@ -35,6 +35,6 @@ def decode_settings(config: Mapping[str, Any]) -> Decode:
     Raises:
         ValueError: a value out of its range; the message names the key.
     """
-    chosen, defaults = config["decode"], config["engine"]["defaults"]["decode"]
-    values = {name: defaults[name] if value is None else value for name, value in chosen.items()}
+    chosen, standard = config["decode"], config["engine"]["standard"]["decode"]
+    values = {name: standard[name] if value is None else value for name, value in chosen.items()}
     return Decode(**values)
