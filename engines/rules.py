@@ -128,6 +128,11 @@ def _baseline_settings(config: EngineConfig) -> str | None:
     return None
 
 
+def _acceptance(config: EngineConfig) -> str | None:
+    drafter = config.drafter
+    return drafter.acceptance.refusal(drafter.k) if drafter.acceptance and not drafter.is_none else None
+
+
 def _draft_tp(config: EngineConfig) -> str | None:
     draft_tp, tp = config.drafter.draft_tp, config.layout.tp
     if draft_tp is not None and draft_tp not in {1, tp}:
@@ -184,6 +189,11 @@ COMMON_RULES: tuple[Rule, ...] = (
         name="draft_length",
         meaning="K fits the context, and is one that a drafter can mean.",
         check=_draft_length,
+    ),
+    Rule(
+        name="acceptance_in_reach",
+        meaning="A forced mean length lies in 1 to K + 1 tokens, and forced positions are at least K.",
+        check=_acceptance,
     ),
     Rule(
         name="baseline_has_no_drafter_settings",
