@@ -180,7 +180,8 @@ def _refusal(
     found = refusals(arm.config)
     if not found:
         return None
-    return Refused(arm=arm, rule=found[0].rule, reason="; ".join(refusal.reason for refusal in found))
+    reasons = dict.fromkeys(refusal.reason for refusal in found)
+    return Refused(arm=arm, rule=found[0].rule, reason="; ".join(reasons))
 
 
 def _without_baseline(arm: Arm, baseline: Refused) -> Refused:
