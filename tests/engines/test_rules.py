@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engines.acceptance import Acceptance
+from engines.acceptance import GEOMETRIC, Acceptance
 from engines.base import Rule
 from engines.rules import COMMON_RULES, model_facts, refusals_by
 from engines.spec import Drafter, EngineConfig, Layout, Model
@@ -83,6 +83,21 @@ def test_a_baseline_has_no_drafter_settings(drafter: Drafter, key: str | None) -
     found = {refusal.rule: refusal.reason for refusal in refusals_by(COMMON_RULES, config(drafter=drafter))}
     assert ("baseline_has_no_drafter_settings" in found) == (key is not None)
     assert key is None or f"drafter.{key}" in found["baseline_has_no_drafter_settings"]
+
+
+@pytest.mark.parametrize(
+    ("acceptance", "k", "refused"),
+    [
+        (Acceptance(alpha=0.5), 1, False),
+        (Acceptance(length=3.5, shape=GEOMETRIC), 3, False),
+        (Acceptance(length=3.5, shape=GEOMETRIC), 2, True),
+        (Acceptance(positions=(0.9, 0.5)), 2, False),
+        (Acceptance(positions=(0.9, 0.5)), 3, True),
+    ],
+)
+def test_acceptance_in_reach(acceptance: Acceptance, k: int, refused: bool) -> None:
+    arm = config(drafter=Drafter(method="free", k=k, acceptance=acceptance))
+    assert rules_against(arm) == (["acceptance_in_reach"] if refused else [])
 
 
 @pytest.mark.parametrize(("draft_tp", "refused"), [(None, False), (1, False), (4, False), (2, True)])
