@@ -16,8 +16,6 @@ from packaging.version import InvalidVersion, Version
 from engines.base import Refusal, Rule
 from engines.spec import EngineConfig
 
-DRAFT_CHECKPOINT_METHODS = frozenset({"draft_model", "eagle", "eagle3", "medusa", "mlp_speculator", "dflash"})
-"""Methods whose drafter is a checkpoint of its own."""
 LONGEST_DRAFT = 64
 """More than any published drafter proposes: above it a number is taken for a slip of the keyboard."""
 
@@ -142,7 +140,7 @@ def _draft_tp(config: EngineConfig) -> str | None:
 
 def _same_vocabulary(config: EngineConfig) -> str | None:
     drafter = config.drafter
-    if drafter.method != "draft_model" or drafter.options.get("use_heterogeneous_vocab"):
+    if drafter.method not in {"draft_model", "pard"} or drafter.options.get("use_heterogeneous_vocab"):
         return None
     target = (model_facts(config.model.path) or {}).get("vocab_size")
     draft = (model_facts(drafter.model) or {}).get("vocab_size")

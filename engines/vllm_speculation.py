@@ -7,9 +7,10 @@ start.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from engines.acceptance_translation import vllm_acceptance
 from engines.errors import EngineConfigError
 from engines.spec import Drafter
 
@@ -21,6 +22,12 @@ FREE_CLASS = "specload_vllm.free.FreeDrafter"
 class Method:
     """How vLLM knows one drafter method."""
 
+    meaning: str
+    """What it is, for people."""
+    spelling: str | None = None
+    """vLLM's name of it; None where ours is the same."""
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    """Keys of the speculative configuration that make it this method."""
     options: frozenset[str] = frozenset()
     """Keys of `drafter.options` it takes, beside the ones of every method."""
     needs_model: bool = False
@@ -37,38 +44,51 @@ class Method:
     """Whether the CPU backend lacks it."""
     draft_tp: bool = False
     """Whether its drafter has a tensor-parallel size of its own."""
+    parallel: bool = False
+    """Whether it drafts all tokens in one pass, over a mask token of its checkpoint."""
+    reads_layers: bool = False
+    """Whether it reads the target's states between layers, and not only the last ones."""
+    whole_drafts: bool = True
+    """Whether each draft has K tokens, whatever the text."""
 
 
-_CHECKPOINT = frozenset(
+_MODEL = frozenset(
     {
         "attention_backend",
-        "disable_padded_drafter_batch",
         "draft_sample_method",
         "enforce_eager",
         "kv_cache_dtype",
         "max_model_len",
         "moe_backend",
-        "parallel_drafting",
         "quantization",
         "revision",
         "use_local_argmax_reduction",
     }
 )
+_HEADS = frozenset({"enforce_eager", "quantization", "revision"})
 _LOOKUP = frozenset({"prompt_lookup_min", "prompt_lookup_max"})
-_EAGLE = _CHECKPOINT | {"disable_eagle_block_drop"}
+_BLOCK = _MODEL | {"disable_eagle_block_drop"}
+_EAGLE = _BLOCK | {"disable_padded_drafter_batch"}
+_PARALLEL: Mapping[str, Any] = {"parallel_drafting": True}
 
 NEVER = [[1, 1, 0]]
-"""Draft lengths by batch size of a drafter that is loaded and never asked: a range's K also holds above it."""
+"""Draft lengths by batch size of a drafter that is never asked: a range's K also holds above it."""
 
-COMMON_OPTIONS = frozenset({"num_speculative_tokens_per_batch_size"})
+COMMON_OPTIONS = frozenset({"num_speculative_tokens_per_batch_size", "rejection_sample_method"})
 """Keys of `drafter.options` that every method takes."""
 
 METHODS: Mapping[str, Method] = {
-    "ngram": Method(options=_LOOKUP, sync_only=True),
-    "ngram_gpu": Method(options=_LOOKUP, gpu_only=True),
-    "free": Method(v1_only=True, sync_only=True),
-    "custom_class": Method(needs_model=True, takes_model=True, v1_only=True, sync_only=True),
+    "ngram": Method(
+        meaning="looks the last tokens up in the request's own text",
+        options=_LOOKUP,
+        sync_only=True,
+        whole_drafts=False,
+    ),
+    "ngram_gpu": Method(
+        meaning="the same lookup on the GPU", options=_LOOKUP, gpu_only=True, whole_drafts=False
+    ),
     "suffix": Method(
+        meaning="looks the last tokens up in a tree of all requests' texts",
         options=frozenset(
             {
                 "suffix_decoding_max_tree_depth",
@@ -79,27 +99,104 @@ METHODS: Mapping[str, Method] = {
         ),
         v1_only=True,
         sync_only=True,
+        whole_drafts=False,
     ),
     "draft_model": Method(
-        options=_CHECKPOINT | {"use_heterogeneous_vocab"}, needs_model=True, takes_model=True, draft_tp=True
+        meaning="a smaller model with the target's tokens",
+        options=_MODEL | {"use_heterogeneous_vocab"},
+        needs_model=True,
+        takes_model=True,
+        draft_tp=True,
     ),
-    "eagle": Method(options=_EAGLE, needs_model=True, takes_model=True, draft_tp=True),
-    "eagle3": Method(options=_EAGLE, needs_model=True, takes_model=True, draft_tp=True),
-    "mtp": Method(options=_EAGLE, takes_model=True, draft_tp=True),
-    "dflash": Method(options=_EAGLE, needs_model=True, takes_model=True, draft_tp=True),
+    "pard": Method(
+        meaning="a smaller model that was trained to draft all tokens in one pass",
+        spelling="draft_model",
+        fixed=_PARALLEL,
+        options=_MODEL,
+        needs_model=True,
+        takes_model=True,
+        v1_only=True,
+        draft_tp=True,
+        parallel=True,
+    ),
+    "eagle": Method(
+        meaning="a layer that continues the target's last states",
+        options=_EAGLE,
+        needs_model=True,
+        takes_model=True,
+    ),
+    "eagle3": Method(
+        meaning="a layer that reads the target's states of three depths",
+        options=_EAGLE,
+        needs_model=True,
+        takes_model=True,
+        reads_layers=True,
+    ),
+    "peagle": Method(
+        meaning="an EAGLE-3 head that drafts all tokens in one pass",
+        spelling="eagle3",
+        fixed=_PARALLEL,
+        options=_BLOCK,
+        needs_model=True,
+        takes_model=True,
+        v1_only=True,
+        parallel=True,
+        reads_layers=True,
+    ),
+    "mtp": Method(
+        meaning="the target's own layers for further tokens, or an assistant's checkpoint of them",
+        options=_EAGLE | {"index_share_for_mtp_iteration"},
+        takes_model=True,
+    ),
+    "dflash": Method(
+        meaning="a model that fills a block of tokens in one pass",
+        options=_BLOCK,
+        needs_model=True,
+        takes_model=True,
+        parallel=True,
+        reads_layers=True,
+    ),
     "dspark": Method(
-        options=_EAGLE | {"dspark_draft_topk", "enable_adaptive_verification"},
+        meaning="a block drafter with a chain over its positions; in the target's checkpoint or its own",
+        options=_BLOCK | {"dspark_draft_topk", "enable_adaptive_verification"},
         takes_model=True,
         v2_only=True,
         gpu_only=True,
         draft_tp=True,
+        reads_layers=True,
     ),
-    "medusa": Method(options=_CHECKPOINT, needs_model=True, takes_model=True, v1_only=True, sync_only=True),
+    "medusa": Method(
+        meaning="a head for each further token, all reading one state",
+        options=_HEADS,
+        needs_model=True,
+        takes_model=True,
+        v1_only=True,
+        sync_only=True,
+    ),
     "mlp_speculator": Method(
-        options=_CHECKPOINT, needs_model=True, takes_model=True, v1_only=True, sync_only=True
+        meaning="a chain of small heads on the target's last state",
+        options=_HEADS,
+        needs_model=True,
+        takes_model=True,
+        v1_only=True,
+        sync_only=True,
+    ),
+    "custom_class": Method(
+        meaning="a class of the user's own; drafter.model is its dotted path",
+        needs_model=True,
+        takes_model=True,
+        v1_only=True,
+        sync_only=True,
+    ),
+    "free": Method(
+        meaning="proposals without cost, for forced acceptance",
+        spelling="custom_class",
+        fixed={"model": FREE_CLASS},
+        v1_only=True,
+        sync_only=True,
     ),
 }
-"""Drafter methods vLLM runs; the name is ours, which is vLLM's but for `free`."""
+"""Drafter methods vLLM runs, by our name."""
 
 
 def speculative_config(drafter: Drafter) -> dict[str, Any] | None:
@@ -130,18 +227,23 @@ def speculative_config(drafter: Drafter) -> dict[str, Any] | None:
             f"drafter.draft_tp is set, but the drafter {drafter.method!r} has no model to split; remove it"
         )
         raise EngineConfigError(message)
-    config: dict[str, Any] = {"method": drafter.method, "num_speculative_tokens": drafter.k}
-    if drafter.method == "free":
-        config |= {"method": "custom_class", "model": FREE_CLASS}
+    config: dict[str, Any] = {
+        "method": method.spelling or drafter.method,
+        "num_speculative_tokens": drafter.k,
+        **method.fixed,
+    }
     if drafter.model is not None:
         config["model"] = drafter.model
     if drafter.draft_tp is not None:
         config["draft_tensor_parallel_size"] = drafter.draft_tp
     if drafter.acceptance is not None:
-        # Unconditional rates by position: their sum plus one is the mean acceptance length, with geometric
-        # variance. vLLM's own synthetic length has the same mean with next to none.
-        config["rejection_sample_method"] = "synthetic"
-        config["synthetic_acceptance_rates"] = list(drafter.acceptance.rates(drafter.k))
+        if "rejection_sample_method" in drafter.options:
+            message = (
+                "drafter.options.rejection_sample_method and drafter.acceptance both choose what is accepted; "
+                "remove one"
+            )
+            raise EngineConfigError(message)
+        config |= vllm_acceptance(drafter.acceptance, drafter.k).config
     if drafter.loaded_only:
         config["num_speculative_tokens_per_batch_size"] = NEVER
     return config | dict(drafter.options)

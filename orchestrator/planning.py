@@ -195,7 +195,8 @@ def _interpreter(python: str | None) -> str | None:
 
 def _with_draft_model(config: EngineConfig) -> EngineConfig:
     """Make the draft model's folder absolute and add its digest, where the drafter has one."""
-    if config.drafter.model is None or config.device in ("emulated", "remote"):
+    nowhere = config.device in ("emulated", "remote") or config.drafter.method == "custom_class"
+    if config.drafter.model is None or nowhere:
         return config
     folder = model_folder(config.drafter.model, key="drafter.model")
     drafter = replace(config.drafter, model=str(folder), model_digest=folder_digest(folder))
