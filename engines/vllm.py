@@ -6,6 +6,7 @@ Tested with vLLM 0.32 (CPU build); the parts are in the `vllm_*` modules beside 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from engines.acceptance_translation import Forced, vllm_acceptance
 from engines.base import Capabilities, Command, KVCapacity, Refusal, Rule, Server, Site
 from engines.counters import Counters
 from engines.rules import COMMON_RULES, refusals_by
@@ -61,6 +62,17 @@ class VllmEngine:
             EngineConfigError: a setting vLLM's adapter does not know.
         """
         return vllm_command(config, site)
+
+    def forced_acceptance(self, config: EngineConfig) -> Forced | None:
+        """Return the arm's synthetic acceptance as vLLM is told it; None for real acceptance.
+
+        Raises:
+            EngineConfigError: it cannot be had at this draft length.
+        """
+        drafter = config.drafter
+        if drafter.acceptance is None or drafter.loaded_only:
+            return None
+        return vllm_acceptance(drafter.acceptance, drafter.k)
 
     def resolved(self, server: Server) -> Mapping[str, Any]:
         """Return vLLM's resolved configuration and environment without ports, ids and times."""
