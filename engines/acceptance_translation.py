@@ -34,8 +34,6 @@ class Forced:
     """What of the request it does not express, one sentence; None where it expresses all."""
     one_draw_a_step: bool = False
     """Whether all requests of a step share one draw."""
-    shorter_drafts: str | None = None
-    """Why drafts may be shorter than K, so that less than the rates promise comes out; None: all have K."""
 
     @property
     def mean_length(self) -> float:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from engines.acceptance_translation import Forced
 from engines.counters import Counters
 from engines.series import Series
 from engines.spec import EngineConfig
@@ -176,6 +177,13 @@ class Engine(Protocol):
 
         Raises:
             EngineConfigError: a setting this engine does not know.
+        """
+
+    def forced_acceptance(self, config: EngineConfig) -> Forced | None:
+        """Return the arm's synthetic acceptance as the engine is told it; None for real acceptance.
+
+        Raises:
+            EngineConfigError: the engine cannot force it.
         """
 
     def resolved(self, server: Server) -> Mapping[str, Any]:

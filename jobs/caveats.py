@@ -2,7 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
+from engines.acceptance_translation import Forced
 from engines.base import Capabilities
+from engines.counters import Counters
+from engines.spec import Drafter
+from jobs.gates.acceptance import draft_length, shorter_drafts
 from jobs.replay.data import ReplayData
 from jobs.result import Gate
 
@@ -68,3 +72,20 @@ def engine_caveats(capabilities: Capabilities, gates: Sequence[Gate]) -> tuple[s
     unchecked = [gate.name for gate in gates if gate.passed is None]
     told = f"not checked, as the engine does not tell what it takes: {', '.join(unchecked)}"
     return (*capabilities.caveats, *((told,) if unchecked else ()))
+
+
+def acceptance_caveats(drafter: Drafter, forced: Forced | None, counters: Counters) -> tuple[str, ...]:
+    """Return what to say of forced acceptance: what the engine did not express, and where it is from."""
+    if forced is None:
+        return ()
+    found = [forced.stated] if forced.stated else []
+    source = drafter.acceptance.source if drafter.acceptance else None
+    if source is not None:
+        said = f"; {source.note}" if source.note else ""
+        found.append(f"acceptance is that of {source.kind} {source.name}{said}")
+    if shorter_drafts(counters, len(forced.rates)):
+        found.append(
+            f"drafts had {draft_length(counters):.2f} tokens in the mean, fewer than k={len(forced.rates)}: "
+            "the acceptance that was asked for could not come out in full"
+        )
+    return tuple(found)

@@ -21,7 +21,7 @@ from jobs.bench import Bench, settled_counters
 from jobs.cache_bounds import FirstTurns
 from jobs.cache_control import Prepared, judge_first_turns, prepare_cache
 from jobs.cache_state import RESET, FreshEngineNeededError
-from jobs.caveats import engine_caveats, overlap_caveats, pairing_caveats
+from jobs.caveats import acceptance_caveats, engine_caveats, overlap_caveats, pairing_caveats
 from jobs.cores import Cores
 from jobs.errors import JobError
 from jobs.fleet import Fleet
@@ -157,13 +157,15 @@ def _measure(bench: Bench, cell: CellTask, folder: Path, *, fresh: bool) -> _Mea
     with Sampler(fleet.engine, fleet.servers) as sampler:
         data = bench.play(task.workload, schedule, level, folder / "replay", seed=seed, salt=cache.state.salt)
     counters = settled_counters(fleet).since(before)
+    config = bench.run.config
+    forced = fleet.engine.forced_acceptance(config)
     measurement = measure(
         data,
         counters=counters,
         kv=_kv_metrics(bench, schedule),
         gauges=sampler.rows,
         devices=task.devices,
-        requested_mal=_requested_mal(bench),
+        requested_mal=None if forced is None else forced.mean_length,
         ideal_hit_rate=_ideal_hit_rate(bench, cell, schedule),
         turns={c.id: len(c.turns) for c in (task.workload.conversations[i] for i, _ in schedule.order)},
     )
@@ -173,7 +175,7 @@ def _measure(bench: Bench, cell: CellTask, folder: Path, *, fresh: bool) -> _Mea
         data,
         counters=counters,
         metrics=measurement.metrics,
-        acceptance=bench.run.config.drafter.acceptance,
+        forced=forced,
         cache=cache.state,
         first_turns=turns,
         oversubscribed=bench.cores.oversubscribed,
@@ -184,7 +186,6 @@ def _measure(bench: Bench, cell: CellTask, folder: Path, *, fresh: bool) -> _Mea
         delivered=Delivered.of(data),
         window_turns=turns_in(data, steady_window(data.summary)),
     )
-    config = bench.run.config
     held = bench.pairing.hold(config, level, side, drafter_keys=fleet.engine.drafter_keys(config))
     gates = (*gates, *_kv_gates(fleet), *held.gates)
     return _Measured(
@@ -193,6 +194,7 @@ def _measure(bench: Bench, cell: CellTask, folder: Path, *, fresh: bool) -> _Mea
         gates=gates,
         caveats=(
             *engine_caveats(fleet.engine.capabilities, gates),
+            *acceptance_caveats(config.drafter, forced, counters),
             *_caveats(measurement, warmup, cache, held, sampler),
         ),
         resolved=resolved,
@@ -263,11 +265,6 @@ def _ideal_hit_rate(bench: Bench, cell: CellTask, schedule: Schedule) -> float |
         ideal = ideal_cached(bench.task.workload, schedule.order, block_size)
         known[key] = ideal.tokens / ideal.prompt_tokens if ideal.prompt_tokens else 0.0
     return known[key]
-
-
-def _requested_mal(bench: Bench) -> float | None:
-    drafter = bench.run.config.drafter
-    return drafter.acceptance.mean_length(drafter.k) if drafter.acceptance else None
 
 
 def arm_fields(config: EngineConfig, level: LoadLevel) -> dict[str, Any]:

@@ -166,6 +166,7 @@ def _speculation(
 ) -> dict[str, float | None]:
     return {
         "spec/mal": counted.mean_acceptance_length(counters),
+        "spec/drafts": float(counters.drafts) if counters.knows("drafts") else None,
         "spec/mal_of_requests": mean_length(data.requests),
         "spec/acceptance_rate": counted.acceptance_rate(counters),
         "spec/tokens_per_step": counted.tokens_per_step(counters),

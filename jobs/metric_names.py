@@ -55,6 +55,7 @@ METRICS: dict[str, str] = {
     "latency/e2el_p95_ms": "end-to-end latency, 95th percentile",
     "latency/decode_share": "decode share f: sum(last - first) / sum(E2EL)",
     "spec/mal": "mean acceptance length: 1 + accepted / drafts, deltas over all ranks; 1 for a baseline",
+    "spec/drafts": "verification steps: (request, step) pairs with at least one draft token",
     "spec/mal_of_requests": "the same from the engine's accounts of single requests, where it gives them",
     "spec/acceptance_rate": "accepted / drafted tokens",
     "spec/tokens_per_step": "tokens per decode step over all steps, drafted or not",

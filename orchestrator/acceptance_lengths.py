@@ -101,13 +101,13 @@ def non_increasing(values: Sequence[float]) -> tuple[float, ...]:
 
 def _moved(lengths: Mapping[int, float], rates: Sequence[float]) -> str:
     totals = list(itertools.accumulate(rates, initial=1.0))
-    moves = {k: totals[k] - length for k, length in lengths.items()}
-    worst = max(moves, key=lambda k: abs(moves[k]))
-    if abs(moves[worst]) < _NOTHING:
+    moves = {k: abs(totals[k] - length) for k, length in sorted(lengths.items())}
+    told = [f"{lengths[k]:g} to {totals[k]:.3f} at K={k}" for k, move in moves.items() if move >= _NOTHING]
+    if not told:
         return ""
     return (
-        "its lengths imply rates that rise with the position; isotonic regression moved a mean "
-        f"length by up to {abs(moves[worst]):.3f} (K={worst}: {lengths[worst]:g} to {totals[worst]:.3f})"
+        "its lengths imply rates that rise with the position; isotonic regression moved them by up to "
+        f"{max(moves.values()):.3f}: {', '.join(told)}"
     )
 
 

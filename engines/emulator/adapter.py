@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from engines import vllm_http
+from engines.acceptance_translation import Forced
 from engines.base import Capabilities, Command, KVCapacity, Refusal, Rule, Server, Site
 from engines.counters import Counters
 from engines.digest import canonical_json
@@ -91,6 +92,11 @@ class EmulatorEngine:
             **config.env,
         }
         return Command(argv=argv, env=env, cwd=site.directory)
+
+    def forced_acceptance(self, config: EngineConfig) -> Forced | None:
+        """Return the arm's synthetic acceptance, which the emulator draws as it is; None for its own."""
+        drafter = config.drafter
+        return Forced(rates=drafter.acceptance.rates(drafter.k)) if drafter.acceptance else None
 
     def resolved(self, server: Server) -> Mapping[str, Any]:
         """Return the engine's resolved configuration as flat keys."""

@@ -7,11 +7,11 @@ message carries the numbers, passed or not.
 
 from collections.abc import Mapping
 
-from engines.acceptance import Acceptance
+from engines.acceptance_translation import Forced
 from engines.counters import Counters
 from jobs.cache_bounds import FirstTurns
 from jobs.cache_state import CacheState
-from jobs.gates.acceptance import acceptance_gate, acceptance_tolerance
+from jobs.gates.acceptance import acceptance_gates
 from jobs.gates.cache import cache_gate
 from jobs.gates.client import client_gates
 from jobs.gates.identities import identity_gates
@@ -20,7 +20,7 @@ from jobs.gates.pair import Delivered, pair_gates
 from jobs.replay.data import ReplayData
 from jobs.result import Gate
 
-__all__ = ["Delivered", "acceptance_tolerance", "cell_gates", "pair_gates"]
+__all__ = ["Delivered", "cell_gates", "pair_gates"]
 
 
 def cell_gates(
@@ -28,7 +28,7 @@ def cell_gates(
     *,
     counters: Counters,
     metrics: Mapping[str, float | None],
-    acceptance: Acceptance | None,
+    forced: Forced | None,
     cache: CacheState,
     first_turns: FirstTurns | None,
     oversubscribed: bool,
@@ -40,7 +40,7 @@ def cell_gates(
         data: The replay.
         counters: Engine counters, delta over the replay.
         metrics: Figures by `jobs/measurement.py`.
-        acceptance: Synthetic acceptance that the arm asks for; None for real acceptance.
+        forced: Synthetic acceptance as the engine was told it; None for real acceptance.
         cache: The cache state that was reached before the replay.
         first_turns: First turns against what they could and had to meet; None where the KV block size is
             unknown.
@@ -56,6 +56,6 @@ def cell_gates(
     ]
     if emulated:
         gates.append(emulator_pace_gate(data, counters))
-    if acceptance is not None:
-        gates.append(acceptance_gate(counters, metrics, acceptance))
+    if forced is not None:
+        gates += acceptance_gates(counters, metrics, forced)
     return tuple(gates)

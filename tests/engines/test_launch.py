@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
+from engines.acceptance_translation import Forced
 from engines.base import Capabilities, Command, KVCapacity, Refusal, Server, Site
 from engines.counters import Counters
 from engines.errors import (
@@ -103,6 +104,9 @@ class Scripted:
     def command(self, config: EngineConfig, site: Site) -> Command:
         argv = (sys.executable, "-S", "-c", SERVER, str(site.port), config.flags["manner"], config.model.name)
         return Command(argv=argv, env={"PATH": os.environ["PATH"]}, cwd=site.directory)
+
+    def forced_acceptance(self, config: EngineConfig) -> Forced | None:
+        return None
 
     def resolved(self, server: Server) -> Mapping[str, Any]:
         return {}

@@ -1,14 +1,16 @@
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from engines.acceptance import Acceptance
+from engines.acceptance import GEOMETRIC, MINIMUM_VARIANCE, Acceptance
+from engines.acceptance_translation import Forced, sglang_acceptance, vllm_acceptance
 from engines.counters import Counters
 from jobs.cache_bounds import FirstTurns
 from jobs.cache_state import CacheState, Proof
-from jobs.gates import Delivered, acceptance_tolerance, cell_gates, pair_gates
+from jobs.gates import Delivered, cell_gates, pair_gates
+from jobs.gates.acceptance import acceptance_tolerance, position_tolerance
 from jobs.measurement import measure
 from jobs.replay.data import ReplayData
 from jobs.replay.job import Speculation
@@ -26,15 +28,13 @@ def judge(make_replay: Replay, make_counters: MakeCounters) -> Callable[..., dic
         data: ReplayData | None = None,
         counters: Counters | None = None,
         metrics: Mapping[str, float | None] | None = None,
-        acceptance: Acceptance | None = None,
+        forced: Forced | None = None,
         **changes: Any,
     ) -> dict[str, Gate]:
         data = data or make_replay()
         counters = counters or make_counters()
-        requested = acceptance.mean_length(3) if acceptance else None
-        found = measure(
-            data, counters=counters, kv={}, gauges=[], devices=1, requested_mal=requested
-        ).metrics
+        requested = forced.mean_length if forced else None
+        found = measure(data, counters=counters, kv={}, gauges=[], devices=1, requested_mal=requested).metrics
         options = {
             "cache": COLD,
             "first_turns": TURNS,
@@ -43,7 +43,7 @@ def judge(make_replay: Replay, make_counters: MakeCounters) -> Callable[..., dic
             **changes,
         }
         gates = cell_gates(
-            data, counters=counters, metrics={**found, **(metrics or {})}, acceptance=acceptance, **options
+            data, counters=counters, metrics={**found, **(metrics or {})}, forced=forced, **options
         )
         return {gate.name: gate for gate in gates}
 
@@ -198,26 +198,78 @@ def test_a_primed_cache_is_judged_by_first_turns_as_well(judge: Judge) -> None:
     assert failed(judge(cache=PRIMED, first_turns=turns)) == ["primed_cache"]
 
 
-def counters_with(make_counters: MakeCounters, drafts: int, mal: float) -> Counters:
-    accepted = round(drafts * (mal - 1))
+ALPHA = vllm_acceptance(Acceptance(alpha=0.74), 3)
+
+
+def counters_with(
+    make_counters: MakeCounters, drafts: int, mal: float, positions: Sequence[float] = ()
+) -> Counters:
+    """Return counters of K=3 drafts with this mean length, spread over positions as alpha .74 spreads it."""
+    shares = positions or [rate * (mal - 1) / sum(ALPHA.rates) for rate in ALPHA.rates]
+    counted = tuple(round(drafts * share) for share in shares)
     return make_counters(
         drafts=drafts,
         draft_tokens=3 * drafts,
-        accepted_tokens=accepted,
-        accepted_per_position=(accepted, 0, 0),
+        accepted_tokens=sum(counted),
+        accepted_per_position=counted,
     )
 
 
 @pytest.mark.parametrize(
     ("drafts", "mal", "passed"),
-    [(400, 2.6928, True), (400, 2.95, True), (400, 3.05, False), (40_000, 2.74, True), (40_000, 2.80, False)],
+    [(400, 2.6928, True), (400, 2.85, True), (400, 3.05, False), (40_000, 2.73, True), (40_000, 2.80, False)],
 )
 def test_synthetic_acceptance_has_to_come_out(
     judge: Judge, make_counters: MakeCounters, drafts: int, mal: float, passed: bool
 ) -> None:
-    gates = judge(counters=counters_with(make_counters, drafts, mal), acceptance=Acceptance(alpha=0.74))
+    gates = judge(counters=counters_with(make_counters, drafts, mal), forced=ALPHA)
     assert gates["synthetic_acceptance"].passed is passed
+    assert gates["synthetic_positions"].passed is passed
     assert "2.693" in gates["synthetic_acceptance"].message
+
+
+def test_the_right_mean_at_the_wrong_positions_fails(judge: Judge, make_counters: MakeCounters) -> None:
+    flat = vllm_acceptance(Acceptance(length=2.6928, shape=MINIMUM_VARIANCE), 3)
+    counters = counters_with(make_counters, 4000, 2.6928, flat.rates)
+    gates = judge(counters=counters, forced=ALPHA)
+    assert gates["synthetic_acceptance"].passed is True
+    assert failed(gates) == ["synthetic_positions"]
+    assert (
+        "position 3 of 3, the farthest off, was accepted in 0.0000 of 4000 drafts; 0.4052 was asked for"
+        in (gates["synthetic_positions"].message)
+    )
+    assert failed(judge(counters=counters, forced=flat)) == []
+
+
+def test_shorter_drafts_may_fall_short_and_never_exceed(judge: Judge, make_counters: MakeCounters) -> None:
+    less = replace(counters_with(make_counters, 4000, 1.8), draft_tokens=4800)
+    gates = judge(counters=less, forced=ALPHA)
+    assert failed(gates) == []
+    assert "drafts had 1.20 of 3 tokens: less is no fault" in gates["synthetic_acceptance"].message
+    more = replace(counters_with(make_counters, 4000, 3.2), draft_tokens=4800)
+    assert failed(judge(counters=more, forced=ALPHA)) == ["synthetic_acceptance", "synthetic_positions"]
+
+
+def test_one_draw_a_step_is_fewer_draws(judge: Judge, make_counters: MakeCounters) -> None:
+    # 4000 drafts of 64 requests at once are 63 draws of 2 or 3 tokens: .15 off is chance there, and .05 is
+    # not where every draft draws for itself.
+    forced = sglang_acceptance(Acceptance(length=2.5, shape=GEOMETRIC), 3)
+    counters = counters_with(make_counters, 4000, 2.65, (1.0, 0.65, 0.0))
+    assert failed(judge(counters=counters, forced=forced, metrics={"window/in_flight": 64.0})) == []
+    alone = judge(counters=counters, forced=forced, metrics={"window/in_flight": 1.0})
+    assert failed(alone) == ["synthetic_acceptance", "synthetic_positions"]
+
+
+def test_what_is_not_counted_is_not_judged(judge: Judge, make_counters: MakeCounters) -> None:
+    assert judge(counters=Counters.unknown(1.0), forced=ALPHA)["synthetic_acceptance"].passed is None
+    counters = replace(
+        counters_with(make_counters, 400, 2.69),
+        accepted_per_position=(),
+        absent=frozenset({"accepted_per_position"}),
+    )
+    gates = judge(counters=counters, forced=ALPHA)
+    assert gates["synthetic_acceptance"].passed is True
+    assert "synthetic_positions" not in gates
 
 
 def test_real_acceptance_has_no_such_gate(judge: Judge) -> None:
@@ -226,10 +278,7 @@ def test_real_acceptance_has_no_such_gate(judge: Judge) -> None:
 
 def test_synthetic_acceptance_without_a_draft(judge: Judge, make_counters: MakeCounters) -> None:
     counters = counters_with(make_counters, 0, 1.0)
-    assert (
-        "nothing was drafted"
-        in judge(counters=counters, acceptance=Acceptance(alpha=0.5))["synthetic_acceptance"].message
-    )
+    assert "nothing was drafted" in judge(counters=counters, forced=ALPHA)["synthetic_acceptance"].message
 
 
 @pytest.mark.parametrize(
@@ -276,10 +325,18 @@ def test_what_the_engine_does_not_count_is_not_checked(judge: Judge, make_counte
 
 def test_acceptance_tolerance_is_four_standard_errors() -> None:
     # K=1 is one coin: variance a (1 - a).
-    assert acceptance_tolerance(Acceptance(alpha=0.5), 1, 100) == pytest.approx(4 * 0.05)
-    assert acceptance_tolerance(Acceptance(alpha=1.0), 7, 100) == 0.0
+    assert acceptance_tolerance([0.5], 100) == pytest.approx(4 * 0.05)
+    assert acceptance_tolerance([1.0] * 7, 100) == 0.0
     # The published variance of geometric acceptance with mean 3.07 at K=7 is 4.69.
-    assert acceptance_tolerance(Acceptance(alpha=0.6912), 7, 1) == pytest.approx(4 * 4.69**0.5, rel=0.01)
+    published = Acceptance(alpha=0.6912).rates(7)
+    assert acceptance_tolerance(published, 1) == pytest.approx(4 * 4.69**0.5, rel=0.01)
+
+
+def test_a_handful_at_a_rare_position_is_chance() -> None:
+    # Three accepted of 400 where .4 are expected come up once in a hundred cells and more.
+    assert 3 / 400 - 0.001 < position_tolerance(0.001, 400) < 0.03
+    assert position_tolerance(0.5, 10_000) == pytest.approx(4 * 0.005, abs=0.001)
+    assert position_tolerance(1.0, 10) == position_tolerance(0.0, 10) == 0.0
 
 
 WORK = Delivered(

@@ -3,6 +3,9 @@
 With synthetic acceptance it shows what verification alone costs: the ceiling of every real drafter of the
 same acceptance. Without, its proposals are as good as never accepted, which shows the cost of verification at
 MAL 1.
+
+vLLM asks a custom class on its V1 model runner only, on a GPU as on a CPU, and schedules synchronously for
+it: what was sampled comes as lists of host memory, and nothing here depends on the device.
 """
 
 from collections.abc import Sequence
