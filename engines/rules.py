@@ -116,7 +116,7 @@ def _baseline_settings(config: EngineConfig) -> str | None:
         for name, value in (
             ("model", drafter.model),
             ("draft_tp", drafter.draft_tp),
-            ("acceptance.alpha", drafter.acceptance),
+            ("acceptance", drafter.acceptance),
             ("options", drafter.options),
         )
         if value
