@@ -75,7 +75,7 @@ def test_draft_length(k: int, context: int, refused: bool) -> None:
     [
         (Drafter(), None),
         (Drafter(model="x"), "model"),
-        (Drafter(acceptance=Acceptance(alpha=0.5)), "acceptance.alpha"),
+        (Drafter(acceptance=Acceptance(alpha=0.5)), "acceptance"),
         (Drafter(options={"prompt_lookup_max": 3}), "options"),
     ],
 )
