@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 from markupsafe import Markup
 
 from analysis.axis import AXES, number
+from analysis.capacity import capacity_rows, memory_costs
 from analysis.figures import k_figures, layout_figure, ratio_figure
 from analysis.fit import CONFIDENCE
 from analysis.frame import arm_labels, as_results, cells_frame
@@ -80,6 +81,8 @@ def build_context(
         "level": number,
         "blocks": len({cell.block for cell in planned}),
         "figures": _figures(summary, planned),
+        "capacities": capacity_rows(planned),
+        "memory_costs": memory_costs(planned),
         "failed_gates": [
             (labels[cell.arm], cell, gate) for cell in cells for gate in cell.gates if gate.failed
         ],
@@ -163,7 +166,9 @@ def _refused(plan: Mapping[str, Any]) -> list[tuple[str, str, str]]:
         sizes = (
             "-".join(f"{key}{layout[key]}" for key in ("tp", "dp", "pp") if layout.get(key, 1) > 1) or "tp1"
         )
-        name = f"{sizes}/{drafter.get('method', '?')}-k{drafter.get('k', '?')}"
+        matched = config.get("kv_match")
+        told = f"{drafter.get('method', '?')}-k{drafter.get('k', '?')}"
+        name = f"{sizes}/none-kv-matched-{matched.get('drafter', '?')}" if matched else f"{sizes}/{told}"
         found.append((name, str(entry.get("rule", "")), str(entry.get("reason", ""))))
     return found
 

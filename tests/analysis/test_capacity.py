@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from analysis.capacity import capacity_rows, memory_costs, waiting_from
 from analysis.confirmation import winner
+from analysis.report import render
 from analysis.summary import summarise
 from jobs.result import CLOSING, FAILED, OPENING, TREATMENT, CellResult
 
@@ -113,6 +115,16 @@ def test_the_natural_baseline_stays_the_denominator(cells: Callable[..., list[Ce
         for part in (both, without)
     ]
     assert ratios[0] == pytest.approx(ratios[1]) == pytest.approx(1.5)
+
+
+def test_the_report_has_both_tables(cells: Callable[..., list[CellResult]], tmp_path: Path) -> None:
+    results = cells((100.0, 150.0, 90.0))
+    plan: dict[str, Any] = {"name": "s", "workload": {}, "notes": [], "refused": []}
+    html = render(tmp_path, plan=plan, results=results, summary=summarise(results, threshold=0.02))
+    section = html.partition('id="capacity"')[2].partition("</section>")[0]
+    assert "20.0 %" in section
+    assert "not within the levels tried (C=4)" in section
+    assert "<td>0.90</td>" in section.partition("memory: matched / baseline")[2]
 
 
 @pytest.mark.parametrize(
