@@ -198,6 +198,13 @@ METHODS: Mapping[str, Method] = {
 }
 """Drafter methods vLLM runs, by our name."""
 
+_NO_METHOD = Method(meaning="none of vLLM's")
+
+
+def method_of(drafter: Drafter) -> Method:
+    """Return how vLLM knows a drafter's method; one without needs where it does not know it."""
+    return METHODS.get(drafter.method, _NO_METHOD)
+
 
 def speculative_config(drafter: Drafter) -> dict[str, Any] | None:
     """Return vLLM's speculative configuration, None for the drafter `none`.
@@ -224,7 +231,8 @@ def speculative_config(drafter: Drafter) -> dict[str, Any] | None:
         raise EngineConfigError(message)
     if drafter.draft_tp is not None and not method.draft_tp:
         message = (
-            f"drafter.draft_tp is set, but the drafter {drafter.method!r} has no model to split; remove it"
+            f"drafter.draft_tp is set, but vLLM splits the drafter {drafter.method!r} like its target, or "
+            "not at all; remove it"
         )
         raise EngineConfigError(message)
     config: dict[str, Any] = {
@@ -239,8 +247,8 @@ def speculative_config(drafter: Drafter) -> dict[str, Any] | None:
     if drafter.acceptance is not None:
         if "rejection_sample_method" in drafter.options:
             message = (
-                "drafter.options.rejection_sample_method and drafter.acceptance both choose what is accepted; "
-                "remove one"
+                "drafter.options.rejection_sample_method and drafter.acceptance both choose what is "
+                "accepted; remove one"
             )
             raise EngineConfigError(message)
         config |= vllm_acceptance(drafter.acceptance, drafter.k).config

@@ -94,8 +94,9 @@ def block_size(config: EngineConfig) -> int:
 
 
 def runs_v2(config: EngineConfig) -> bool:
-    """Whether the second model runner executes the model."""
-    return config.device == "gpu" and runner_environment(config)[MODEL_RUNNER] == "1"
+    """Whether the second model runner executes the model, by whichever key."""
+    chosen = config.decode.model_runner == "v2" or config.env.get(MODEL_RUNNER) == "1"
+    return config.device == "gpu" and chosen
 
 
 def graphs(config: EngineConfig) -> str | None:

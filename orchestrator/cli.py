@@ -34,6 +34,11 @@ COMMANDS = (
         example="specload plan +experiment=crossover",
     ),
     Command(
+        name="rules",
+        help="what is refused before it starts, and why, by engine",
+        example="specload rules vllm",
+    ),
+    Command(
         name="sweep",
         help="run a sweep, or go on with it",
         example="specload sweep -m drafter=ngram,eagle3 drafter.k=3,7 layout=tp1,tp2",

@@ -1,0 +1,25 @@
+"""`specload rules`: what the engines refuse, before anything is placed."""
+
+import argparse
+from collections.abc import Sequence
+
+from engines.registry import ENGINES
+from orchestrator.rules_table import rules_table
+from orchestrator.tables import console
+
+SUMMARY = (
+    "List the rules that every arm is held against, by engine: what would be impossible, unfair or "
+    "meaningless is refused with its reason, and `specload plan` shows it."
+)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Print one table an engine."""
+    parser = argparse.ArgumentParser(prog="specload rules", description=SUMMARY)
+    parser.add_argument("engine", nargs="*", help=f"of {', '.join(sorted(ENGINES))}; all where none is named")
+    options = parser.parse_args(arguments)
+    unknown = [name for name in options.engine if name not in ENGINES]
+    if unknown:
+        parser.error(f"there is no engine {unknown[0]!r}; choose from {', '.join(sorted(ENGINES))}")
+    console().print(rules_table([ENGINES[name] for name in options.engine or sorted(ENGINES)]))
+    return 0
