@@ -133,6 +133,8 @@ class Capabilities:
     """Whether requests can carry `cache_salt` to share no prefix cache with others."""
     cache_reset: bool
     """Whether the prefix cache can be emptied without a restart."""
+    rank_header: str | None = None
+    """HTTP header that sends a request to a data-parallel rank; None where the engine always chooses."""
     request_options: Mapping[str, Any] = field(default_factory=dict)
     """Extra JSON fields every request of every arm carries (for instance `ignore_eos`)."""
     caveats: tuple[str, ...] = ()

@@ -13,7 +13,6 @@ from engines.rules import COMMON_RULES, refusals_by
 from engines.series import Series
 from engines.spec import EngineConfig
 from engines.vllm_command import vllm_command
-from engines.vllm_counterfactual import COUNTERFACTUAL_RULES
 from engines.vllm_http import post_reset, read_capacity, read_counters, read_names, read_server_info
 from engines.vllm_log import cause_of
 from engines.vllm_resolved import DRAFTER_KEYS, comparable, contradictions
@@ -27,13 +26,14 @@ class VllmEngine:
 
     name = "vllm"
     written_for = "vLLM 0.32"
-    rules: Sequence[Rule] = (*COMMON_RULES, *VLLM_RULES, *COUNTERFACTUAL_RULES)
+    rules: Sequence[Rule] = (*COMMON_RULES, *VLLM_RULES)
     capabilities = Capabilities(
         emulated=False,
         cache_salt=True,
         cache_reset=True,
         kv_clamp=True,
         loaded_only=True,
+        rank_header="X-data-parallel-rank",
         # Exactly max_tokens come with ignore_eos alone; min_tokens is not needed.
         request_options={"ignore_eos": True, "temperature": 0},
     )

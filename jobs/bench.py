@@ -7,6 +7,7 @@ from pathlib import Path
 
 from engines.counters import Counters
 from engines.errors import EngineHungError
+from engines.spec import PINNED_ROUTING
 from jobs.cores import Cores
 from jobs.errors import SilentReplicaError
 from jobs.fleet import Fleet
@@ -56,6 +57,7 @@ class Bench:
             ReplayError: the load process failed.
         """
         servers = self.fleet.servers if replica is None else (self.fleet.servers[replica],)
+        layout, able = self.fleet.config.layout, self.fleet.engine.capabilities
         job = ReplayJob(
             urls=tuple(server.url for server in servers),
             model=self.fleet.config.model.name,
@@ -66,7 +68,9 @@ class Bench:
             arrivals=schedule.arrivals,
             max_inflight=level.max_inflight,
             salt=salt,
-            request_options=dict(self.fleet.engine.capabilities.request_options),
+            request_options=dict(able.request_options),
+            rank_header=able.rank_header if layout.routing == PINNED_ROUTING else None,
+            ranks=layout.dp,
             seed=seed,
             cpus=self.cores.load,
             shards=shards_for(level.concurrency or level.max_inflight, len(self.cores.load)),

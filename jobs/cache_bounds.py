@@ -10,7 +10,7 @@ the order decides the amount exactly. The lower bound holds only while the cache
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -37,6 +37,8 @@ class CacheModel:
     """KV capacity of all replicas; None where the engine does not say: then nothing is sure to be kept."""
     salted: bool
     """Whether each epoch has a salt of its own."""
+    ranks: int = 1
+    """Caches of a replica of equal size, where each request named its own."""
     dropped_blocks: int = 0
     """Blocks at the end of a hit that the drafter has computed again (hidden-state drafters: one)."""
     forgets: str = ""
@@ -61,6 +63,14 @@ class FirstTurns:
     """The first of those, in words; empty where there is none."""
     loose: str
     """Why the lower bound is 0; empty where it is the order's."""
+    what: str = "first turns"
+    """Which requests were judged."""
+
+
+def nothing_kept(requests: Sequence[RequestRecord]) -> FirstTurns:
+    """Return all requests of a replay against an engine without a prefix cache: none can meet anything."""
+    found = [(request, 0, 0) for request in requests if request.first is not None and request.error is None]
+    return replace(_judged(found, ""), what="requests")
 
 
 class _Paths:
@@ -159,11 +169,11 @@ def first_turns(
         workload, played, model.block_size, [keys for each in primed_keys.values() for keys in each]
     )
     loose = model.forgets or _pressure(requests, model, primed or {})
-    caches: dict[tuple[int, int], list[int]] = {}
+    caches: dict[tuple[int, int, int], list[int]] = {}
     for number, request in enumerate(requests):
         caches.setdefault(_cache(request, model), []).append(number)
     found: list[tuple[RequestRecord, int, int]] = []
-    for (_, epoch), members in caches.items():
+    for (_, _, epoch), members in caches.items():
         before = [paths.name(keys) for keys in primed_keys.get(epoch, ())]
         found += _bounds(requests, members, paths, before, model, exact=not loose)
     return _judged(found, loose)
@@ -199,8 +209,8 @@ def _bounds(
         yield request, max(0, least) * model.block_size if exact else 0, most * model.block_size
 
 
-def _cache(request: RequestRecord, model: CacheModel) -> tuple[int, int]:
-    return request.replica, request.epoch if model.salted else 0
+def _cache(request: RequestRecord, model: CacheModel) -> tuple[int, int, int]:
+    return request.replica, request.rank or 0, request.epoch if model.salted else 0
 
 
 def _pressure(
@@ -209,11 +219,11 @@ def _pressure(
     """Say why something may have been evicted; empty where all that was ever computed fits at once."""
     if model.capacity_tokens is None:
         return "the engine does not say its KV capacity"
-    capacity = ROOM * model.capacity_tokens / model.replicas
+    capacity = ROOM * model.capacity_tokens / model.replicas / model.ranks
     held = sum(len(prompt) for prompts in primed.values() for prompt in prompts)
-    needed = dict.fromkeys((request.replica for request in requests), held)
+    needed = dict.fromkeys(((request.replica, request.rank) for request in requests), held)
     for request in requests:
-        needed[request.replica] += (
+        needed[request.replica, request.rank] += (
             request.expected_prompt_tokens + request.expected_tokens + 2 * model.block_size
         )
     most = max(needed.values(), default=0)

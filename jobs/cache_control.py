@@ -6,17 +6,23 @@ from pathlib import Path
 from typing import Any
 
 from engines.counters import Counters
+from engines.spec import PINNED_ROUTING, Drafter
 from jobs.bench import Bench
-from jobs.cache_bounds import CacheModel, FirstTurns, first_turns
-from jobs.cache_state import AT_MOST, PRIMED, CacheState, make_cold
+from jobs.cache_bounds import CacheModel, FirstTurns, first_turns, nothing_kept
+from jobs.cache_state import AT_MOST, COLD, OFF, PRIMED, CacheState, make_cold
 from jobs.priming import Prompts, check_primable, priming_workload, prompts_to_prime, proof_of
 from jobs.replay.arrivals import Schedule
 from jobs.replay.data import ReplayData
 
 PRIMING_USERS = 8
 """Requests in flight while the cache is primed."""
-KEEPS_WHOLE_PREFIX = frozenset({"none", "ngram", "suffix", "free"})
-"""Drafters that need no hidden states: with the others an engine computes the last block of a hit again."""
+KEEPS_WHOLE_PREFIX = frozenset(
+    {"none", "ngram", "ngram_gpu", "suffix", "free", "custom_class", "medusa", "mlp_speculator"}
+)
+"""Drafters without keys and values of their own: with others an engine may compute the last block of a hit
+again."""
+KEEPS_LAST_BLOCK = "disable_eagle_block_drop"
+"""Drafter option that keeps it from doing so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +53,8 @@ def prepare_cache(
     """
     plan, fleet = bench.task.cache, bench.fleet
     able = fleet.engine.capabilities
+    if fleet.config.cache.prefix_caching is False:
+        return Prepared(state=CacheState(state=COLD, how=OFF, salt=None), primed={})
     state = make_cold(
         plan,
         reset=fleet.reset_cache if able.cache_reset else None,
@@ -97,11 +105,13 @@ def judge_first_turns(
     resolved: Mapping[str, Any],
 ) -> FirstTurns | None:
     """Return the first turns against what they could and had to meet; None without a known block size."""
+    if _is_off(bench, resolved):
+        return nothing_kept(data.requests)
     block_size = bench.fleet.block_size()
     if block_size is None:
         return None
     model = _model(bench, block_size, prepared.state)
-    forgets = _forgets(bench, counters, resolved)
+    forgets = _forgets(bench, counters)
     return first_turns(
         data.requests,
         bench.task.workload,
@@ -117,19 +127,29 @@ def _model(bench: Bench, block_size: int, state: CacheState) -> CacheModel:
         replicas=bench.fleet.replicas,
         capacity_tokens=bench.fleet.capacity_tokens(),
         salted=state.salt is not None,
-        dropped_blocks=0 if bench.run.config.drafter.method in KEEPS_WHOLE_PREFIX else 1,
+        ranks=bench.run.config.layout.dp,
+        dropped_blocks=_dropped_blocks(bench.run.config.drafter),
     )
 
 
-def _forgets(bench: Bench, counters: Counters, resolved: Mapping[str, Any]) -> str:
+def _dropped_blocks(drafter: Drafter) -> int:
+    """Return how many blocks at the end of a hit may be computed again because of the drafter."""
+    return 0 if drafter.method in KEEPS_WHOLE_PREFIX or drafter.options.get(KEEPS_LAST_BLOCK) else 1
+
+
+def _is_off(bench: Bench, resolved: Mapping[str, Any]) -> bool:
+    """Whether the engine keeps no prefix, by what it was told or by what it says."""
+    said = (value for key, value in resolved.items() if key.endswith("enable_prefix_caching"))
+    return bench.run.config.cache.prefix_caching is False or any(value is False for value in said)
+
+
+def _forgets(bench: Bench, counters: Counters) -> str:
     """Say why a block may be missing though it was computed; empty where no reason is known."""
     if bench.task.cache.expect == AT_MOST:
         return "cache.expect is at_most"
-    if bench.run.config.layout.dp > 1:
+    layout = bench.run.config.layout
+    if layout.dp > 1 and layout.routing != PINNED_ROUTING:
         return "each data-parallel rank has a cache of its own"
-    switches = (value for key, value in resolved.items() if key.endswith("enable_prefix_caching"))
-    if any(value is False for value in switches):
-        return "the engine's prefix cache is off"
     if counters.preemptions:
         return "requests were preempted"
     return ""

@@ -4,6 +4,7 @@
 unknown --reset confirmed--> cold                        (tried again while requests hold blocks)
 unknown --salt nobody used--> cold                       (where no reset is there, or confirmed in time)
 unknown --fresh engine--> cold                           (where there is neither; the caller starts one)
+unknown --engine without a prefix cache--> cold          (for good: nothing is ever found again)
 cold --prefix replayed--> primed, unproven --asked again, cached as expected--> primed
 ```
 The replay itself is judged afterwards, by `jobs/cache_bounds.py`: what the machine did is no proof.
@@ -21,6 +22,7 @@ STATES = (COLD, PRIMED)
 RESET = "reset"
 SALT = "salt"
 FRESH_ENGINE = "fresh_engine"
+OFF = "off"
 PREFIX = "prefix"
 FIRST_TURNS = "first_turns"
 ALL = "all"
@@ -90,7 +92,7 @@ class CacheState:
 
     state: str
     how: str
-    """`reset`, `salt` or `fresh_engine`."""
+    """`reset`, `salt`, `fresh_engine`, or `off` where the engine keeps nothing."""
     salt: str | None
     """Salt of the cell's requests, the epoch to be appended; None where the engine has no salts."""
     reset_tries: int = 0

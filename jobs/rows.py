@@ -45,6 +45,7 @@ _REQUESTS = pa.schema(
         ("error", pa.string()),
         ("error_detail", pa.string()),
         ("speculation", _SPECULATION),
+        ("rank", pa.int32()),
         ("ttft_ms", pa.float64()),
         ("tpot_ms", pa.float64()),
         ("e2el_ms", pa.float64()),

@@ -10,7 +10,7 @@ from typing import Any
 from engines.base import Refusal, Site
 from engines.digest import canonical_json
 from engines.registry import engine_named
-from engines.spec import EngineConfig, Model
+from engines.spec import PINNED_ROUTING, EngineConfig, Model
 from jobs.cache_state import PRIMED, CachePlan
 from jobs.load import LoadLevel
 from jobs.workload.tokens import TokenWorkload
@@ -91,6 +91,7 @@ def make_plan(points: Sequence[Point]) -> Planned:
         refusals=lambda config: (
             *engine_named(config.engine).refusals(config),
             *_cache_refusals(config, cache),
+            *_routing_refusals(config),
             *counterfactual_refusals(config, engine_named(config.engine).capabilities),
         ),
         devices=cluster.slots,
@@ -302,6 +303,17 @@ def _cache_refusals(config: EngineConfig, cache: CachePlan) -> tuple[Refusal, ..
         "and a request meets one; use cache=cold, or replicas instead of layout.dp"
     )
     return (Refusal(rule="primed_dp", reason=reason),)
+
+
+def _routing_refusals(config: EngineConfig) -> tuple[Refusal, ...]:
+    header = engine_named(config.engine).capabilities.rank_header
+    if config.layout.routing != PINNED_ROUTING or header is not None:
+        return ()
+    reason = (
+        f"layout.routing=pinned: a request cannot name its data-parallel rank to {config.engine!r}; set "
+        "layout.routing=engine"
+    )
+    return (Refusal(rule="pinned_routing", reason=reason),)
 
 
 def _load_notes(bound: Bound, levels: Sequence[LoadLevel]) -> list[str]:

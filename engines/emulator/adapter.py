@@ -44,6 +44,7 @@ class EmulatorEngine:
         cache_salt=True,
         cache_reset=True,
         kv_clamp=True,
+        rank_header="X-data-parallel-rank",
         request_options={"ignore_eos": True, "temperature": 0},
     )
     series: Sequence[Series] = EMULATOR_SERIES

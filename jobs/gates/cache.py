@@ -1,13 +1,14 @@
 """The gate on the prefix cache: it was in the stated state, by what the engine reports of first turns."""
 
 from jobs.cache_bounds import FirstTurns
-from jobs.cache_state import FRESH_ENGINE, PRIMED, RESET, SALT, CacheState
+from jobs.cache_state import FRESH_ENGINE, OFF, PRIMED, RESET, SALT, CacheState
 from jobs.result import Gate
 
 _HOW = {
     RESET: "the cache was emptied, as the engine confirmed",
     SALT: "the requests carried a cache salt nobody used before",
     FRESH_ENGINE: "the engine was fresh",
+    OFF: "the engine keeps no prefix cache",
 }
 
 
@@ -46,7 +47,7 @@ def cache_gate(cache: CacheState, turns: FirstTurns | None) -> Gate:
         return Gate(name=name, passed=None, message=message)
     expected = f"{turns.least}" if turns.least == turns.most else f"{turns.least} to {turns.most}"
     message = (
-        f"{told}; {turns.requests} first turns met {turns.cached} tokens in it, and by the order of sending "
+        f"{told}; {turns.requests} {turns.what} met {turns.cached} tokens in it, and by the order of sending "
         f"{expected} were expected"
     )
     if turns.loose:

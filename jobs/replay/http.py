@@ -34,9 +34,11 @@ class Connection:
         inbox: Inbox,
         ca_file: str | None = None,
         headers: Mapping[str, str] | None = None,
+        rank_header: str | None = None,
     ) -> None:
         self.url = url
         """Base URL of the replica."""
+        self._rank_header = rank_header
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             message = f"replica URL {url!r}: the load process speaks http://HOST:PORT and https://HOST:PORT"
@@ -76,10 +78,11 @@ class Connection:
                 await link.secure(self._tls, self._host)
             self._link = link
 
-    def send(self, body: bytes, answer: Answer) -> None:
-        """Post `body` on the open connection; the response goes to `answer`."""
+    def send(self, body: bytes, answer: Answer, *, rank: int | None = None) -> None:
+        """Post `body` on the open connection, to a data-parallel rank; the response goes to `answer`."""
         assert self._link is not None
-        self._link.send(f"{self._head}{len(body)}\r\n\r\n".encode() + body, answer)
+        pinned = "" if rank is None else f"{self._rank_header}: {rank}\r\n"
+        self._link.send(f"{self._head}{len(body)}\r\n{pinned}\r\n".encode() + body, answer)
 
     def abort(self) -> None:
         """Close at once, throwing away what is in flight."""

@@ -44,6 +44,10 @@ class ReplayJob:
     """Load processes that share the work: process s plays the users s, s + shards, s + 2 shards, ..."""
     ca_file: str | None = None
     """PEM file of the authority that certificates of https:// replicas come from; None for the system's."""
+    rank_header: str | None = None
+    """HTTP header that names the data-parallel rank of each request; None where the engine chooses it."""
+    ranks: int = 1
+    """Data-parallel ranks of a replica: with a header, entry i of `order` is played on rank i mod `ranks`."""
     header_variables: Mapping[str, str] = field(default_factory=dict)
     """HTTP header of every request -> environment variable with its value, which is a secret."""
     stall_seconds: float = 120.0
@@ -118,6 +122,8 @@ class RequestRecord:
     error_detail: str = ""
     speculation: Speculation | None = None
     """The engine's own account of this request's drafts; None where it gives none."""
+    rank: int | None = None
+    """Data-parallel rank that the request named; None where the engine chose it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -128,4 +128,10 @@ def allow_connections(count: int) -> None:
 def connect(job: ReplayJob, replica: int, inbox: Inbox) -> Connection:
     """Return a connection, not yet open, to a replica of the job."""
     headers = header_values(job.header_variables)
-    return Connection(job.urls[replica], inbox=inbox, ca_file=job.ca_file, headers=headers)
+    return Connection(
+        job.urls[replica],
+        inbox=inbox,
+        ca_file=job.ca_file,
+        headers=headers,
+        rank_header=job.rank_header,
+    )

@@ -64,6 +64,7 @@ class ReplayLog:
         turn: int,
         user: int,
         replica: int,
+        rank: int | None,
         expected_prompt_tokens: int,
     ) -> None:
         """Record an ended request and its chunks."""
@@ -93,6 +94,7 @@ class ReplayLog:
             error=reader.error,
             error_detail=reader.error_detail,
             speculation=reader.speculation,
+            rank=rank,
         )
         self._requests_file.write(self._encoder.encode(record) + b"\n")
         self._chunks_file.write(_packed(reader.times, reader.counts, index))

@@ -21,11 +21,13 @@ _NS = 1_000_000_000
 class Script:
     """The requests of one conversation, the next one always written."""
 
-    __slots__ = ("_job", "_prompts", "conversation", "epoch", "next")
+    __slots__ = ("_job", "_prompts", "conversation", "epoch", "next", "rank")
 
     def __init__(self, job: ReplayJob, workload: TokenWorkload, position: int) -> None:
         index, self.epoch = job.order[position]
         self.conversation = workload.conversations[index]
+        self.rank = position % job.ranks if job.rank_header is not None else None
+        """Data-parallel rank of all its requests; None leaves it to the engine."""
         self._job = job
         self._prompts = workload.prompts(self.conversation)
         self.next = b""
@@ -74,7 +76,7 @@ class Turns:
                 due += int(turn.gap * _NS)
             await self._pace.until(due)
             connection = await self._lines.take(user, replica)
-            answer = await self._send(connection, script.next, turn)
+            answer = await self._send(connection, script, turn)
             request = self._log.begin()
             if number + 1 < len(conversation.turns):
                 # Written while the engine works: encoding a long prompt costs the next turn no time.
@@ -90,6 +92,7 @@ class Turns:
                 turn=number,
                 user=user,
                 replica=replica,
+                rank=script.rank,
                 expected_prompt_tokens=turn.prompt_tokens,
             )
             if self._pace.ended:
@@ -97,7 +100,7 @@ class Turns:
             due = answer.ended
         return due
 
-    async def _send(self, connection: Connection, body: bytes, turn: TokenTurn) -> Answer:
+    async def _send(self, connection: Connection, script: Script, turn: TokenTurn) -> Answer:
         answer = Answer(turn.output_tokens, time.monotonic_ns())
         if self._pace.ended:
             # Kept as a failure, though it never left: a replay that was cut off must not look complete.
@@ -108,7 +111,7 @@ class Turns:
         except OSError as error:
             answer.break_off("refused", str(error), time.monotonic_ns())
         else:
-            connection.send(body, answer)
+            connection.send(script.next, answer, rank=script.rank)
         return answer
 
     @property

@@ -21,11 +21,12 @@ class Script:
         self.reader = reader
         self.writer = writer
         self.seen = 0
+        self.cached = 2
 
     async def serve(self) -> None:
         try:
             while True:
-                head = await self.reader.readuntil(b"\r\n\r\n")
+                self.head = head = await self.reader.readuntil(b"\r\n\r\n")
                 length = next(
                     int(line.split(b":")[1])
                     for line in head.split(b"\r\n")
@@ -44,6 +45,14 @@ class Script:
         self.stream_head()
         await self.tokens(body, body["max_tokens"])
         self.end(body, body["max_tokens"])
+
+    async def answer_rank(self, body: dict[str, Any]) -> None:
+        """Say in `cached_tokens` which data-parallel rank the request named, counted from 1; 0 for none."""
+        named = [
+            line for line in self.head.lower().split(b"\r\n") if line.startswith(b"x-data-parallel-rank:")
+        ]
+        self.cached = 1 + int(named[0].split(b":")[1]) if named else 0
+        await self.answer_good(body)
 
     async def answer_final_usage(self, body: dict[str, Any]) -> None:
         self.stream_head()
@@ -190,7 +199,7 @@ class Script:
         usage = {
             "prompt_tokens": len(body["prompt"]),
             "completion_tokens": count,
-            "prompt_tokens_details": {"cached_tokens": 2},
+            "prompt_tokens_details": {"cached_tokens": self.cached},
         }
         self.event({"choices": [], "usage": usage})
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from jobs.cache_bounds import CacheModel, FirstTurns, first_turns
+from jobs.cache_bounds import CacheModel, FirstTurns, first_turns, nothing_kept
 from jobs.replay.job import RequestRecord
 from jobs.workload.tokens import TokenConversation, TokenTurn, TokenWorkload
 
@@ -159,3 +159,23 @@ def test_a_primed_prefix_is_met_by_all(send: Send) -> None:
     assert (found.least, found.most, found.above, found.below) == (64, 64, 0, 0)
     elsewhere = judge(send(0, 0, 20), primed={3: [SYSTEM]})
     assert (elsewhere.least, elsewhere.most) == (0, 0)
+
+
+def test_without_a_prefix_cache_no_request_may_meet_anything(send: Send) -> None:
+    found = nothing_kept((send(0, 0, 20), send(0, 40, 60, turn=1), send(1, 50, None)))
+    assert (found.requests, found.cached, found.most, found.above, found.what) == (2, 0, 0, 0, "requests")
+    assert nothing_kept((send(0, 0, 20), send(0, 40, 60, cached=16, turn=1))).above == 1
+
+
+def test_a_request_meets_only_what_its_own_rank_holds(send: Send) -> None:
+    apart = judge(send(0, 0, 20, rank=0), send(1, 30, 50, rank=1), ranks=2)
+    assert (apart.least, apart.most, apart.above) == (0, 0, 0)
+    assert judge(send(0, 0, 20, rank=0), send(1, 30, 50, rank=1, cached=32), ranks=2).above == 1
+    together = judge(send(0, 0, 20, rank=1), send(1, 30, 50, rank=1, cached=32), ranks=2)
+    assert (together.least, together.most, together.below) == (32, 32, 0)
+
+
+def test_a_rank_has_its_share_of_the_capacity(send: Send) -> None:
+    sent = (send(0, 0, 20, rank=0), send(1, 30, 50, rank=0, cached=32))
+    assert judge(*sent, ranks=2, capacity_tokens=600).loose == ""
+    assert "more than the KV cache" in judge(*sent, ranks=2, capacity_tokens=450).loose

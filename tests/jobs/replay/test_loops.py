@@ -215,3 +215,18 @@ def test_a_deadline_breaks_off_those_that_wait_for_the_cap(run: Run) -> None:
     assert {request.error for request in data.requests} == {"deadline"}
     assert len(data.requests) == 8
     assert (data.summary.window_start, data.summary.window_end) == (None, None)
+
+
+def test_a_pinned_conversation_names_the_rank_of_its_place_in_the_order(run: Run) -> None:
+    order = tuple((index, 0) for index in (3, 1, 0, 2, 5))
+    fields = {"script": "rank", "order": order, "rank_header": "X-data-parallel-rank", "ranks": 2}
+    data = run(LoadLevel(concurrency=2), **fields)
+    ranks = {f"c{index}": place % 2 for place, (index, _) in enumerate(order)}
+    assert {(r.conversation, r.rank) for r in data.requests} == set(ranks.items())
+    assert all(r.cached_tokens == 1 + (r.rank or 0) for r in data.requests), "what the server saw"
+    assert len(data.requests) == 2 * len(order), "its later turns too"
+
+
+def test_no_rank_is_named_where_the_engine_chooses(run: Run) -> None:
+    data = run(LoadLevel(concurrency=2), script="rank", conversations=2, ranks=2)
+    assert {(r.rank, r.cached_tokens) for r in data.requests} == {(None, 0)}
