@@ -101,7 +101,8 @@ def post_reset(
             if attempt:
                 sleep(pause)
             try:
-                answer = client.post(f"{url}/reset_prefix_cache")
+                # An external cache would serve what the engine's own has forgotten.
+                answer = client.post(f"{url}/reset_prefix_cache", params={"reset_external": "true"})
             except httpx.HTTPError as error:
                 message = f"{url}/reset_prefix_cache did not answer: {_words(error)}"
                 raise EngineError(message) from error

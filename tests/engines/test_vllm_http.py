@@ -304,7 +304,7 @@ def test_a_reset_is_repeated_until_it_is_confirmed(
     url, asked = serve(reset_prefix_cache=[(200, body) for body in answers])
     pauses: list[float] = []
     assert post_reset(url, attempts=4, pause=0.5, sleep=pauses.append) is confirmed
-    assert asked == ["POST /reset_prefix_cache"] * tries
+    assert asked == ["POST /reset_prefix_cache?reset_external=true"] * tries
     assert pauses == [0.5] * (tries - 1)
 
 
