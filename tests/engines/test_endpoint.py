@@ -105,7 +105,11 @@ def serve() -> Iterator[Serve]:
                 def do_GET(self) -> None:
                     text = pages.get(self.path.partition("?")[0])
                     status = 404 if text is None else 503 if text == "unwell" else 200
+                    if text is None and f"{self.path}/" in pages:
+                        status = 307
                     self.send_response(status)
+                    if status == 307:
+                        self.send_header("Location", f"{self.path}/")
                     self.end_headers()
                     self.wfile.write((text or "").encode())
 
@@ -124,7 +128,7 @@ def serve() -> Iterator[Serve]:
 
 def test_a_page_is_read_by_the_names_on_it(serve: Serve) -> None:
     sglang = serve({"/metrics": (PAGES / "sglang_dp2_pp2.txt").read_text()})
-    trtllm = serve({"/metrics": "[]", "/prometheus/metrics": (PAGES / "trtllm.txt").read_text()})
+    trtllm = serve({"/metrics": "[]", "/prometheus/metrics/": (PAGES / "trtllm.txt").read_text()})
     for server, tokens in ((sglang, 131_056), (trtllm, 65_536)):
         counters = ENGINE.counters(server)
         assert (counters.generation_tokens, counters.drafts, counters.accepted_tokens) == (2_100, 800, 1_200)

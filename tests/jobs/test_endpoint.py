@@ -19,6 +19,7 @@ from engines.emulator.adapter import EmulatorEngine
 from engines.endpoint import EndpointEngine
 from engines.errors import EngineEnvironmentError, StartTimeoutError, WrongServerError
 from engines.spec import Drafter, EngineConfig, Model
+from engines.vllm_http import control_client
 from jobs.block import BlockRunner
 from jobs.result import INVALID, MEASURED, OPENING, TREATMENT, CellResult
 from jobs.task import CellReport, EngineReport
@@ -59,7 +60,8 @@ class Gateway(BaseHTTPRequestHandler):
             self._answer(404, b"nothing here", "text/plain")
         else:
             headers = {"Content-Type": "application/json"}
-            answer = httpx.request(method, self.behind + self.path, content=body, headers=headers, timeout=60)
+            with control_client() as client:
+                answer = client.request(method, self.behind + self.path, content=body, headers=headers)
             self._answer(answer.status_code, answer.content, answer.headers["content-type"])
 
     def _answer(self, status: int, body: bytes, kind: str) -> None:
