@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from engines.errors import EngineError
 from engines.trace import Event
 
 DEVICE = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
@@ -65,6 +66,9 @@ def kernel_times(
         scopes: start, end and name of each part, on the host.
         events: kernels and launches.
         ends: when the last step ended on the host.
+
+    Raises:
+        EngineError: the first or the last step has no kernel.
     """
     kernels = _launched(events)
     starts = [start for start, _ in steps]
@@ -75,8 +79,9 @@ def kernel_times(
             by_step[index].append(kernel)
     first = [min((kernel.start for kernel in own), default=None) for own in by_step]
     begin, finish = first[0], first[-1]
-    assert begin is not None, "a step without a kernel"
-    assert finish is not None, "a step without a kernel"
+    if begin is None or finish is None:
+        message = "the trace shows a decode step in which the GPU did nothing: its launches are not recorded"
+        raise EngineError(message)
     ordered = sorted(scopes)
     parts: dict[str, float] = {}
     named: list[tuple[_Kernel, str]] = []

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from jobs.profile.estimate import LABEL, arm_estimate, baseline_estimate
-from jobs.profile.parts import MOST_INFLATION, MOST_REST, REST, Breakdown, inflation, of_arm, of_baseline
+from jobs.profile.parts import MOST_INFLATION, MOST_REST, REST, Breakdown, of_arm, of_baseline
 from jobs.profile.runner import ProfileRunner
 from jobs.profile.task import EngineProfile, ProfileFailed, ProfileReady, ProfileReport, ProfileTask
 from orchestrator.errors import ConfigError, ProfileFailedError
@@ -26,9 +26,6 @@ class Profiled:
 
     engine: EngineProfile
     breakdown: Breakdown
-    inflation: float | None
-    """By how much its traced step is longer than the one that was timed before, as a share; None without a
-    trace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +72,7 @@ def result_of(profile: ProfilePlan, found: Sequence[EngineProfile]) -> ProfileRe
         config = of_config[engine.arm]
         others = [entry for entry in found if differ_in_k_only(config, of_config[entry.arm])]
         breakdown = _traced(engine, found[0]) if profile.traced else _estimated(engine, found[0], others)
-        longer = inflation(engine.traced.step_ms, engine.timed[0].step_ms) if engine.traced else None
-        engines.append(Profiled(engine=engine, breakdown=breakdown, inflation=longer))
+        engines.append(Profiled(engine=engine, breakdown=breakdown))
     notes = [] if profile.traced else [f"{LABEL}: no trace was taken"]
     notes += profile.notes
     for entry in engines:
@@ -109,7 +105,13 @@ def _doubts(profiled: Profiled) -> list[str]:
     rest = profiled.breakdown.ms(REST) / profiled.breakdown.step_ms
     if rest > MOST_REST:
         found.append(f"{rest:.0%} of the step belong to no part, more than {MOST_REST:.0%}")
-    longer = profiled.inflation
+    drift = profiled.engine.drift
+    if abs(drift) > MOST_INFLATION:
+        found.append(
+            f"without the profiler its step was {drift:+.0%} longer after the trace than before it: the "
+            "machine was not quiet"
+        )
+    longer = profiled.engine.inflation
     if longer is not None and abs(longer) > MOST_INFLATION:
         found.append(
             f"its traced step differs by {longer:+.0%} from the same step without the profiler, "

@@ -71,7 +71,7 @@ def content(plan: Plan, profile: ProfilePlan, result: ProfileResult) -> dict[str
         "engines": [
             {
                 **asdict(entry.engine),
-                "inflation": entry.inflation,
+                "inflation": entry.engine.inflation,
                 "step_ms": entry.breakdown.step_ms,
                 "parts": [asdict(part) for part in entry.breakdown.parts],
             }

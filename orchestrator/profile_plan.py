@@ -183,6 +183,12 @@ def _check(arm: EngineConfig, wish: ProfileWish) -> None:
             f"--concurrency {wish.concurrency} --steps {wish.steps}: choose at least one request and 8 steps"
         )
         raise ConfigError(message)
+    if wish.concurrency % arm.layout.dp:
+        message = (
+            f"--concurrency {wish.concurrency} cannot be spread evenly over the {arm.layout.dp} data-"
+            f"parallel ranks of {arm.label}; choose a multiple of {arm.layout.dp}"
+        )
+        raise ConfigError(message)
     if arm.layout.pp > 1:
         message = (
             f"arm {arm.label} is a pipeline: its stages work at the same time, so their times do not add up "

@@ -44,5 +44,5 @@ def _cells(entry: Profiled, name: str) -> tuple[str, str]:
 
 
 def _plain(entry: Profiled) -> tuple[str, str]:
-    step = entry.engine.timed[0].step_ms
+    step = entry.engine.step_ms
     return f"{step:.2f}", f"{100 * step / entry.breakdown.step_ms:.1f} %"

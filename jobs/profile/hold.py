@@ -21,6 +21,8 @@ from engines.headers import header_values
 from jobs.errors import ProfileError
 
 CONNECT_SECONDS = 10.0
+RANK_HEADER = "X-data-parallel-rank"
+"""Pins a request to a data-parallel rank; requests that come at once would not be spread evenly otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +51,13 @@ class Hold:
         server = self._holding.server
         path = f"{urlsplit(server.url).path}/v1/completions"
         headers = {"Content-Type": "application/json", **header_values(server.header_variables)}
+        ranks = server.config.layout.dp
         try:
             for number, prompt in enumerate(self._holding.prompts):
                 connection = _connection(server)
                 self._connections.append(connection)
-                connection.request("POST", path, self._body(number, prompt), headers)
+                rank = {RANK_HEADER: str(number % ranks)} if ranks > 1 else {}
+                connection.request("POST", path, self._body(number, prompt), headers | rank)
         except OSError as error:
             self._close()
             message = f"{self._holding.server.url} took no request: {error}"

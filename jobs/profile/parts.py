@@ -80,11 +80,6 @@ def of_arm(arm: StepTimes, baseline: StepTimes) -> Breakdown:
     return _breakdown(plain, attention, extra, arm, notes)
 
 
-def inflation(profiled_ms: float, unprofiled_ms: float) -> float:
-    """Return by how much a profiled step is longer than one that is not, as a share of the latter."""
-    return profiled_ms / unprofiled_ms - 1.0
-
-
 def _breakdown(
     plain: float, attention: float, extra: float, step: StepTimes, notes: Sequence[str]
 ) -> Breakdown:

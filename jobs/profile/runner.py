@@ -1,7 +1,6 @@
 """Profiling on a node: each engine is started as a cell's is, held in decode, timed, and traced if it can be.
 
-The steps are timed in the same engine before its profiler is at work, so that what the profiler costs is
-known.
+The steps are timed in the same engine before and after its profiler is at work, so what that costs is known.
 """
 
 from collections.abc import Iterator
@@ -97,13 +96,17 @@ class _Turn:
             warm = self._timed(task.contexts[0], WARM_STEPS, grows=0.0)
             grows = warm.lead_tokens + warm.tokens_per_step * task.steps / 2
             timed = tuple(self._timed(context, task.steps, grows=grows) for context in task.contexts)
-            traced = self._traced(task.contexts[0], grows=grows) if self._profiler else None
+            traced = after = None
+            if self._profiler is not None:
+                traced = self._traced(self._profiler, task.contexts[0], grows=grows)
+                after = self._timed(task.contexts[0], task.steps, grows=grows)
             yield EngineProfile(
                 arm=self._config.digest,
                 label=self._config.label,
                 k=self._config.drafter.k,
                 timed=timed,
                 traced=traced,
+                after=after,
             )
         finally:
             self._fleet.stop(grace=task.stop_seconds)
@@ -119,16 +122,15 @@ class _Turn:
         quiet(self._fleet)
         return found
 
-    def _traced(self, context: int, *, grows: float) -> StepTimes:
-        assert self._profiler is not None
+    def _traced(self, profiler: ProfiledVllm, context: int, *, grows: float) -> StepTimes:
         url = self._fleet.servers[0].url
         prompt = max(1, round(context - grows))
         with self._hold(prompt) as hold:
             window = self._window(hold, prompt)
             window.open()
-            self._profiler.start_trace(url, steps=self._task.steps)
+            profiler.start_trace(url, steps=self._task.steps)
             window.wait(self._task.steps + MARGIN_STEPS)
-            traces = self._profiler.stop_trace(url)
+            traces = profiler.stop_trace(url)
         quiet(self._fleet)
         return mean_times([step_times(read_events(trace)) for trace in traces])
 

@@ -60,8 +60,26 @@ class EngineProfile:
     """Draft length; 0 for the baseline."""
     timed: tuple[StepTime, ...]
     """One a context, without a profiler at work."""
-    traced: StepTimes | None
+    traced: StepTimes | None = None
     """Where its step goes, from the engine's own trace; None where it has no profiler."""
+    after: StepTime | None = None
+    """The first window again, after the trace: whether the machine was quiet; None without a trace."""
+
+    @property
+    def step_ms(self) -> float:
+        """Mean step time in ms at the first context without a profiler at work, before and after a trace."""
+        windows = [self.timed[0], *([self.after] if self.after else [])]
+        return sum(window.step_ms for window in windows) / len(windows)
+
+    @property
+    def drift(self) -> float:
+        """By how much the step was longer after the trace than before it, as a share; 0 without a trace."""
+        return self.after.step_ms / self.timed[0].step_ms - 1.0 if self.after else 0.0
+
+    @property
+    def inflation(self) -> float | None:
+        """By how much the traced step is longer than one without the profiler, as a share; None untraced."""
+        return None if self.traced is None else self.traced.step_ms / self.step_ms - 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,8 @@ from jobs.profile.hold import Hold
 
 POLL_SECONDS = 0.25
 """Pause between looks at the counters: every look costs the engine a little."""
+NEEDED = ("first_tokens", "generation_tokens", "step_intervals", "step_seconds", "running")
+"""Counters without which steps cannot be timed."""
 QUIET_SECONDS = 10.0
 """Longest wait for an engine to give up the requests of a hold that has ended."""
 
@@ -41,6 +43,12 @@ class Window:
         self._prompt = prompt
         self._patience = patience
         self._before = fleet.counters()
+        if not self._before.knows(*NEEDED):
+            message = (
+                f"the server of {fleet.config.label} does not tell how long its steps take "
+                f"({', '.join(sorted(self._before.absent & set(NEEDED)))}): it cannot be profiled"
+            )
+            raise ProfileError(message)
         self._opened: Counters | None = None
 
     def open(self) -> None:

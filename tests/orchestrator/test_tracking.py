@@ -29,6 +29,7 @@ from orchestrator.errors import TrackingError
 from orchestrator.plan import Plan
 from orchestrator.tracking import NullRecorder, direct_recorder_for, recorder_for
 from orchestrator.tracking_mlflow import MlflowRecorder
+from orchestrator.tracking_profile import attach_profile
 from orchestrator.tracking_store import migrations_folder, open_store, store_uri
 
 
@@ -417,3 +418,22 @@ def test_it_loads_late_and_says_nothing(small_plan: Plan, results: Path) -> None
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert len(runs(results, small_plan)) == 1
+
+
+def test_a_profile_hangs_on_the_run_of_its_sweep(
+    recorder: MlflowRecorder, small_plan: Plan, results: Path
+) -> None:
+    recorder.close(None, "FINISHED")
+    folder = results / small_plan.sweep / "profiles" / "tp1-ngram-k3" / "c4-n256"
+    folder.mkdir(parents=True)
+    (folder / "profile.json").write_text("{}")
+    assert attach_profile(small_plan, results, folder) == "MLflow: on the sweep's run, under profiles"
+    (parent,) = runs(results, small_plan, "sweep")
+    client = open_store(store_uri({}, results) or "", ours=True)
+    (found,) = client.list_artifacts(parent.info.run_id, "profiles/tp1-ngram-k3/c4-n256")
+    assert found.path.endswith("profile.json")
+    assert parent.info.status == "FINISHED"
+    assert "does not know the sweep" in attach_profile(replace(small_plan, name="other"), results, folder)
+    assert "there is no MLflow store" in attach_profile(small_plan, results / "elsewhere", folder)
+    disabled = replace(small_plan, tracking={"uri": "disabled"})
+    assert "tracking is disabled" in attach_profile(disabled, results, folder)
