@@ -148,8 +148,8 @@ def differ_in_k_only(one: EngineConfig, other: EngineConfig) -> bool:
 
 def other_length(arm: EngineConfig) -> EngineConfig | None:
     """Return the arm with another draft length that may run, if possible half as long; None if none."""
-    k = arm.drafter.k
-    if not k:
+    k, engine = arm.drafter.k, engine_named(arm.engine)
+    if not k or engine.capabilities.remote:  # nobody here can start another one
         return None
     wanted = [k // 2, *range(k // 2 - 1, 0, -1), *range(k // 2 + 1, k), *range(k + 1, 2 * k + 2)]
     for length in (entry for entry in wanted if entry >= 1 and entry != k):
@@ -157,7 +157,7 @@ def other_length(arm: EngineConfig) -> EngineConfig | None:
             config = replace(arm, drafter=replace(arm.drafter, k=length))
         except ValueError:
             continue
-        if not engine_named(arm.engine).refusals(config):
+        if not engine.refusals(config):
             return config
     return None
 

@@ -18,7 +18,14 @@ from orchestrator.errors import ConfigError
 from orchestrator.plan import Arm, Plan, Refused
 from orchestrator.profile import ESTIMATE, TRACE, result_of
 from orchestrator.profile_files import JSON, PICTURES, write_profile
-from orchestrator.profile_plan import ProfilePlan, ProfileWish, differ_in_k_only, mean_context, plan_profile
+from orchestrator.profile_plan import (
+    ProfilePlan,
+    ProfileWish,
+    differ_in_k_only,
+    mean_context,
+    other_length,
+    plan_profile,
+)
 from orchestrator.profile_table import profile_table
 from orchestrator.tables import console
 
@@ -111,6 +118,7 @@ def test_the_emulator_is_estimated_with_another_draft_length_and_context(plan: P
     assert [entry.drafter.k for entry in both.configs] == [0, 3, 7]  # each has the other
     assert differ_in_k_only(both.configs[1], both.configs[2])
     assert not differ_in_k_only(both.configs[0], both.configs[1])
+    assert other_length(config(7, engine="endpoint")) is None  # a server of somebody else's has the K it has
 
 
 def test_vllm_is_traced_unless_an_estimate_is_asked_for(small_plan: Plan) -> None:
