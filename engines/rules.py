@@ -5,6 +5,7 @@ this module hold for every engine; an adapter has a table of its own beside it a
 one function and one line in a table, with an accepted and a refused example in the tests.
 """
 
+import functools
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -42,14 +43,22 @@ def model_facts(path: str | None) -> Mapping[str, Any] | None:
     """
     if path is None:
         return None
+    file = Path(path) / "config.json"
     try:
-        facts = json.loads((Path(path) / "config.json").read_text(encoding="utf-8"))
+        seen = file.stat()
+        facts = _read(str(file), seen.st_mtime_ns, seen.st_size)
     except (OSError, ValueError):
         return None
     if not isinstance(facts, Mapping):
         return None
     text = facts.get("text_config")
     return text if isinstance(text, Mapping) else facts
+
+
+@functools.lru_cache(maxsize=256)
+def _read(file: str, changed: int, size: int) -> Any:  # noqa: ARG001 - what tells one content from the next
+    """Read a file once as long as it does not change: every rule asks for every arm of a grid."""
+    return json.loads(Path(file).read_text(encoding="utf-8"))
 
 
 def _heads(config: EngineConfig) -> str | None:

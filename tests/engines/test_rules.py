@@ -1,4 +1,4 @@
-"""Each rule has an example it lets pass and one it refuses."""
+"""Rules of every engine: examples each lets pass, and refuses; a rule that lacks either fails here."""
 
 import json
 from collections.abc import Callable
@@ -14,6 +14,9 @@ from engines.rules import COMMON_RULES, model_facts, refusals_by
 from engines.spec import Drafter, EngineConfig, Layout, Model
 
 Make = Callable[..., str]
+Facts = dict[str, Any]
+Example = tuple[EngineConfig, Facts, Facts]
+"""A configuration, and config.json of its target and of its draft model (empty: neither is a folder)."""
 
 
 @pytest.fixture
@@ -40,86 +43,104 @@ def rules_against(arm: EngineConfig) -> list[str]:
     return [refusal.rule for refusal in refusals_by(COMMON_RULES, arm)]
 
 
-@pytest.mark.parametrize(("tp", "refused"), [(1, False), (3, False), (2, True), (6, True)])
-def test_heads_divisible_by_tp(folder: Make, tp: int, refused: bool) -> None:
-    arm = config(folder(num_attention_heads=9, num_key_value_heads=3), layout=Layout(tp=tp))
-    assert ("heads_divisible_by_tp" in rules_against(arm)) == refused
+def of(facts: Facts, *, draft: Facts | None = None, **changes: Any) -> Example:
+    return config(**changes), facts, draft or {}
 
 
-@pytest.mark.parametrize(("tp", "refused"), [(2, False), (4, False), (8, False), (16, False), (3, True)])
-def test_kv_heads_divide_tp_or_are_replicated(folder: Make, tp: int, refused: bool) -> None:
-    arm = config(folder(num_attention_heads=48, num_key_value_heads=8), layout=Layout(tp=tp))
-    assert rules_against(arm) == (["kv_heads_divisible_by_tp"] if refused else [])
+def drafting(method: str = "ngram", k: int = 3, **changes: Any) -> Example:
+    return config(drafter=Drafter(method=method, k=k, **changes)), {}, {}
 
 
-@pytest.mark.parametrize(("pp", "refused"), [(4, False), (5, True)])
-def test_layers_for_pp(folder: Make, pp: int, refused: bool) -> None:
-    arm = config(folder(num_hidden_layers=4), layout=Layout(pp=pp))
-    assert rules_against(arm) == (["layers_for_pp"] if refused else [])
+def forced(k: int, **form: Any) -> Example:
+    return drafting("free", k, acceptance=Acceptance(**form))
 
 
-@pytest.mark.parametrize(("longest", "refused"), [(2048, False), (2047, True)])
-def test_context_of_model(folder: Make, longest: int, refused: bool) -> None:
-    arm = config(folder(max_position_embeddings=longest))
-    assert rules_against(arm) == (["context_of_model"] if refused else [])
+HEADS = {"num_attention_heads": 48, "num_key_value_heads": 8}
+MODEL = Drafter(method="draft_model", k=3, model="draft")
+MAPPED = replace(MODEL, options={"use_heterogeneous_vocab": True})
+
+EXAMPLES: dict[str, tuple[list[Example], list[Example]]] = {
+    "heads_divisible_by_tp": (
+        [of({"num_attention_heads": 9}, layout=Layout(tp=tp)) for tp in (1, 3)],
+        [of({"num_attention_heads": 9}, layout=Layout(tp=tp)) for tp in (2, 6)],
+    ),
+    "kv_heads_divisible_by_tp": (
+        [of(HEADS, layout=Layout(tp=tp)) for tp in (2, 4, 8, 16)],
+        [of(HEADS, layout=Layout(tp=3))],
+    ),
+    "layers_for_pp": (
+        [of({"num_hidden_layers": 4}, layout=Layout(pp=4))],
+        [of({"num_hidden_layers": 4}, layout=Layout(pp=5))],
+    ),
+    "context_of_model": (
+        [of({"max_position_embeddings": 2048})],
+        [of({"max_position_embeddings": 2047})],
+    ),
+    "draft_length": (
+        [drafting(k=64)],
+        [drafting(k=65), (config(max_context=8, drafter=Drafter(method="ngram", k=8)), {}, {})],
+    ),
+    "acceptance_in_reach": (
+        [forced(3, length=3.5, shape=GEOMETRIC), forced(3, positions=(0.9, 0.5, 0.1)), forced(7, alpha=0.74)],
+        [forced(2, length=3.5, shape=GEOMETRIC), forced(3, positions=(0.9, 0.5))],
+    ),
+    "baseline_has_no_drafter_settings": (
+        [of({}), of({}, drafter=Drafter(method="ngram", k=3, options={"prompt_lookup_max": 3}))],
+        [
+            of({}, drafter=Drafter(model="x")),
+            of({}, drafter=Drafter(acceptance=Acceptance(alpha=0.5))),
+            of({}, drafter=Drafter(options={"prompt_lookup_max": 3})),
+            of({}, drafter=Drafter(draft_tp=1)),
+        ],
+    ),
+    "draft_tp": (
+        [of({}, layout=Layout(tp=4), drafter=replace(MODEL, draft_tp=size)) for size in (None, 1, 4)],
+        [of({}, layout=Layout(tp=4), drafter=replace(MODEL, draft_tp=2))],
+    ),
+    "same_vocabulary": (
+        [
+            of({"vocab_size": 512}, draft={"vocab_size": 512}, drafter=MODEL),
+            of({"vocab_size": 512}, draft={"vocab_size": 513}, drafter=MAPPED),
+            of({"vocab_size": 512}, draft={"vocab_size": 513}, drafter=replace(MODEL, method="eagle3")),
+        ],
+        [
+            of({"vocab_size": 512}, draft={"vocab_size": 513}, drafter=MODEL),
+            of({"vocab_size": 512}, draft={"vocab_size": 513}, drafter=replace(MODEL, method="pard")),
+        ],
+    ),
+    "suffix_is_stateful": ([drafting("suffix", stateful=True)], [drafting("suffix")]),
+}
+"""Rule -> what it accepts, and what it refuses."""
 
 
-@pytest.mark.parametrize(("k", "context", "refused"), [(64, 2048, False), (65, 2048, True), (8, 8, True)])
-def test_draft_length(k: int, context: int, refused: bool) -> None:
-    arm = config(max_context=context, drafter=Drafter(method="ngram", k=k))
-    assert rules_against(arm) == (["draft_length"] if refused else [])
+@pytest.mark.parametrize("rule", COMMON_RULES, ids=lambda rule: rule.name)
+def test_a_rule_accepts_and_refuses(rule: Rule, folder: Make) -> None:
+    accepted, refused = EXAMPLES[rule.name]
+    assert accepted, "no example that it accepts"
+    assert refused, "no example that it refuses"
+    for number, (arm, target, draft) in enumerate((*accepted, *refused)):
+        if target:
+            arm = replace(arm, model=replace(arm.model, path=folder(f"target{number}", **target)))  # noqa: PLW2901 - the same arm, with its folders
+        if draft:
+            arm = replace(arm, drafter=replace(arm.drafter, model=folder(f"draft{number}", **draft)))  # noqa: PLW2901 - as above
+        assert rules_against(arm) == ([] if number < len(accepted) else [rule.name])
+        reason = rule.check(arm)
+        assert reason is None or len(reason.split()) > 5, "a reason says what is wrong and what to do"
 
 
-@pytest.mark.parametrize(
-    ("drafter", "key"),
-    [
-        (Drafter(), None),
+def test_every_example_belongs_to_a_rule_and_every_rule_says_what_it_asks_for() -> None:
+    assert set(EXAMPLES) == {rule.name for rule in COMMON_RULES}
+    assert [rule.name for rule in COMMON_RULES if not rule.meaning.endswith(".")] == []
+
+
+def test_the_reason_names_the_key_of_a_baseline(folder: Make) -> None:
+    for drafter, key in (
         (Drafter(model="x"), "model"),
         (Drafter(acceptance=Acceptance(alpha=0.5)), "acceptance"),
         (Drafter(options={"prompt_lookup_max": 3}), "options"),
-    ],
-)
-def test_a_baseline_has_no_drafter_settings(drafter: Drafter, key: str | None) -> None:
-    found = {refusal.rule: refusal.reason for refusal in refusals_by(COMMON_RULES, config(drafter=drafter))}
-    assert ("baseline_has_no_drafter_settings" in found) == (key is not None)
-    assert key is None or f"drafter.{key}" in found["baseline_has_no_drafter_settings"]
-
-
-@pytest.mark.parametrize(
-    ("acceptance", "k", "refused"),
-    [
-        (Acceptance(alpha=0.5), 1, False),
-        (Acceptance(length=3.5, shape=GEOMETRIC), 3, False),
-        (Acceptance(length=3.5, shape=GEOMETRIC), 2, True),
-        (Acceptance(positions=(0.9, 0.5)), 2, False),
-        (Acceptance(positions=(0.9, 0.5)), 3, True),
-    ],
-)
-def test_acceptance_in_reach(acceptance: Acceptance, k: int, refused: bool) -> None:
-    arm = config(drafter=Drafter(method="free", k=k, acceptance=acceptance))
-    assert rules_against(arm) == (["acceptance_in_reach"] if refused else [])
-
-
-@pytest.mark.parametrize(("draft_tp", "refused"), [(None, False), (1, False), (4, False), (2, True)])
-def test_draft_tp(draft_tp: int | None, refused: bool) -> None:
-    arm = config(layout=Layout(tp=4), drafter=Drafter(method="eagle3", k=3, model="head", draft_tp=draft_tp))
-    assert rules_against(arm) == (["draft_tp"] if refused else [])
-
-
-@pytest.mark.parametrize(
-    ("vocabulary", "options", "refused"),
-    [(512, {}, False), (513, {}, True), (513, {"use_heterogeneous_vocab": True}, False)],
-)
-def test_same_vocabulary(folder: Make, vocabulary: int, options: dict[str, Any], refused: bool) -> None:
-    target, draft = folder(vocab_size=512), folder("draft", vocab_size=vocabulary)
-    arm = config(target, drafter=Drafter(method="draft_model", k=3, model=draft, options=options))
-    assert rules_against(arm) == (["same_vocabulary"] if refused else [])
-
-
-@pytest.mark.parametrize(("stateful", "refused"), [(True, False), (False, True)])
-def test_suffix_is_stateful(stateful: bool, refused: bool) -> None:
-    arm = config(drafter=Drafter(method="suffix", k=8, stateful=stateful))
-    assert rules_against(arm) == (["suffix_is_stateful"] if refused else [])
+    ):
+        (refusal,) = refusals_by(COMMON_RULES, config(drafter=drafter))
+        assert f"drafter.{key}" in refusal.reason
 
 
 def test_nothing_is_held_against_an_emulated_model() -> None:
@@ -135,6 +156,13 @@ def test_the_text_part_of_a_multimodal_model_counts(folder: Make) -> None:
 def test_an_unreadable_config_has_no_facts(tmp_path: Path, text: str) -> None:
     (tmp_path / "config.json").write_text(text)
     assert model_facts(str(tmp_path)) is None
+
+
+def test_a_config_that_changed_is_read_again(folder: Make) -> None:
+    path = folder(num_attention_heads=4)
+    assert model_facts(path) == {"num_attention_heads": 4}
+    (Path(path) / "config.json").write_text('{"num_attention_heads": 16}')
+    assert model_facts(path) == {"num_attention_heads": 16}
 
 
 def test_refusals_come_in_the_order_of_the_table_and_names_are_unique() -> None:

@@ -1,10 +1,12 @@
 """Runs inside the engine's environment: have vLLM's own parser read command lines, without an engine.
 
 Standard input is a JSON list of argument lists (what follows the server's module); standard output a JSON
-list with null for each line that vLLM takes, and else the reason.
+list with null for each line that vLLM takes, and else the reason. What vLLM's configuration makes of a line
+follows from its words, so equal lines are read once.
 """
 
 import contextlib
+import functools
 import io
 import json
 import sys
@@ -15,11 +17,17 @@ from vllm.usage.usage_lib import UsageContext
 from vllm.utils.argparse_utils import FlexibleArgumentParser
 
 
-def verdict(words: list[str]) -> str | None:
+@functools.cache
+def parser() -> FlexibleArgumentParser:
+    return make_arg_parser(FlexibleArgumentParser())
+
+
+@functools.cache
+def verdict(words: tuple[str, ...]) -> str | None:
     errors = io.StringIO()
     try:
         with contextlib.redirect_stderr(errors):
-            args = make_arg_parser(FlexibleArgumentParser()).parse_args(words)
+            args = parser().parse_args(list(words))
         validate_parsed_serve_args(args)
         AsyncEngineArgs.from_cli_args(args).create_engine_config(usage_context=UsageContext.OPENAI_API_SERVER)
     except SystemExit:
@@ -32,5 +40,5 @@ def verdict(words: list[str]) -> str | None:
 if __name__ == "__main__":
     lines = json.load(sys.stdin)
     with contextlib.redirect_stdout(sys.stderr):
-        verdicts = [verdict(words) for words in lines]
+        verdicts = [verdict(tuple(words)) for words in lines]
     json.dump(verdicts, sys.stdout)
