@@ -83,7 +83,7 @@ def contradictions(config: EngineConfig, resolved: Mapping[str, Any]) -> list[st
     Only settings that vLLM never rewrites: names of methods, models and types have other spellings in it.
     """
     layout = config.layout
-    ordered = {
+    ordered: dict[str, Any] = {
         "model_config.served_model_name": config.model.name,
         "model_config.max_model_len": config.model.max_context,
         "model_config.seed": config.seed,
@@ -92,6 +92,15 @@ def contradictions(config: EngineConfig, resolved: Mapping[str, Any]) -> list[st
         "parallel_config.pipeline_parallel_size": layout.pp,
         "speculative_config.num_speculative_tokens": config.drafter.k or None,
     }
+    chosen = {
+        "parallel_config.enable_expert_parallel": layout.expert_parallel or None,
+        "cache_config.enable_prefix_caching": config.cache.prefix_caching,
+        "scheduler_config.max_num_seqs": config.decode.max_num_seqs,
+        "scheduler_config.max_num_batched_tokens": config.decode.max_num_batched_tokens,
+        "scheduler_config.enable_chunked_prefill": config.decode.chunked_prefill,
+        "scheduler_config.async_scheduling": config.decode.async_scheduling,
+    }
+    ordered |= {key: wanted for key, wanted in chosen.items() if wanted is not None}
     return [
         f"its {key} is {resolved.get(key)!r}, not {wanted!r}"
         for key, wanted in ordered.items()

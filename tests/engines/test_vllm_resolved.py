@@ -1,6 +1,7 @@
 from engines.spec import Drafter, EngineConfig, Layout, Model
+from engines.strategy import CacheStrategy, Decode
 from engines.vllm import VllmEngine
-from engines.vllm_resolved import comparable
+from engines.vllm_resolved import comparable, contradictions
 
 
 def test_configuration_and_environment_stay_and_the_machine_goes() -> None:
@@ -80,3 +81,28 @@ def test_a_server_of_another_configuration_is_told_from_the_ordered_one() -> Non
     plain = {key: value for key, value in resolved.items() if not key.startswith("speculative_config")}
     assert list(engine.contradictions(config.baseline(), {**plain, "speculative_config": None})) == []
     assert len(engine.contradictions(config.baseline(), resolved)) == 1
+
+
+def test_a_setting_that_vllm_gave_up_contradicts_the_one_that_was_asked_for() -> None:
+    """Some models have no prefix cache or chunked prefill: vLLM says so in its log only, and goes on."""
+    config = EngineConfig(
+        engine="vllm",
+        version="0",
+        model=Model(name="m"),
+        cache=CacheStrategy(prefix_caching=True),
+        decode=Decode(chunked_prefill=True, max_num_seqs=8),
+    )
+    kept = {
+        "model_config.served_model_name": "m",
+        "model_config.max_model_len": 4096,
+        "model_config.seed": 0,
+        "parallel_config.tensor_parallel_size": 1,
+        "parallel_config.data_parallel_size": 1,
+        "parallel_config.pipeline_parallel_size": 1,
+        "cache_config.enable_prefix_caching": True,
+        "scheduler_config.enable_chunked_prefill": True,
+        "scheduler_config.max_num_seqs": 8,
+    }
+    assert contradictions(config, kept) == []
+    given_up = {**kept, "cache_config.enable_prefix_caching": False}
+    assert contradictions(config, given_up) == ["its cache_config.enable_prefix_caching is False, not True"]
