@@ -36,7 +36,7 @@ test: $(VENV)/.dev  ## fast tests
 	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile
 
 test-cluster: $(VENV)/.dev  ## tests on real local Ray: sweeps, kills, resume
-	$(BIN)/python -m pytest -m cluster --timeout 900 --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest -m cluster --timeout 900 --numprocesses 3 --dist loadfile
 
 test-real: $(VENV)/.dev engine-env models  ## tests on real vLLM on the CPU
 	$(BIN)/python -m pytest -m 'real_engine and not kills' --timeout 1500

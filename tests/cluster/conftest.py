@@ -27,6 +27,7 @@ SMALL = (
     "engine.flags.gpu=a10",
     "+engine.flags.time_scale=0.02",
     "design.warmup_requests=1",
+    "design.warmup_rounds_max=1",
 )
 """A sweep whose cells take a second: the emulated hardware runs fifty times as fast as it would."""
 

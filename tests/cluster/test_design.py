@@ -12,11 +12,11 @@ import ray
 from ray.cluster_utils import Cluster as Nodes
 
 from analysis.summary import summarise
+from benchmarks.sleeping import made_up
 from engines.digest import seed_of
 from jobs.block import BlockRunner
-from jobs.cell import arm_fields
 from jobs.metric_names import METRICS
-from jobs.result import CLOSING, MEASURED, OPENING, TREATMENT, CellResult
+from jobs.result import CLOSING, OPENING, TREATMENT, CellResult
 from jobs.task import BlockTask, CellReport, EngineReport, Report
 from orchestrator.driver import run_sweep
 from orchestrator.planning import make_plan
@@ -39,24 +39,12 @@ class Known:
         """Yield each cell at once, with a noise of up to two per mille."""
         for run in task.runs:
             yield EngineReport(run=run.run, label=run.config.label, ready=True, seconds=0.1)
-            for index, cell in enumerate(run.cells):
+            for cell in run.cells:
                 ratio = 1.0 if run.config.drafter.is_none else self.fresh if task.round else 1.5
                 figure = 100.0 * ratio * (1.0 + 0.002 * (seed_of(cell.cell) % 1000) / 1000)
+                metrics = dict.fromkeys(METRICS, figure)
                 yield CellReport(
-                    result=CellResult(
-                        **arm_fields(run.config, cell.level),
-                        cell=cell.cell,
-                        block=task.block,
-                        segment=task.segment,
-                        round=task.round,
-                        role=run.role,
-                        outcome=MEASURED,
-                        devices=task.devices,
-                        metrics=dict.fromkeys(METRICS, figure),
-                        identity={"pair_key": run.config.baseline().digest},
-                        seconds=1.0,
-                        start_seconds=None if index else 0.1,
-                    )
+                    result=made_up(task, run, cell, metrics=metrics, seconds=1.0, start_seconds=0.1)
                 )
 
 
