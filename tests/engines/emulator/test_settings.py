@@ -15,6 +15,7 @@ from engines.emulator.faults import Failure
 from engines.emulator.settings import Flags, flags_of
 from engines.errors import EngineConfigError
 from engines.spec import Drafter, EngineConfig, Layout, Model
+from engines.strategy import CacheStrategy, Decode
 
 ENGINE = EmulatorEngine()
 SITE = Site(port=8123, directory=Path("/somewhere/engine-7"))
@@ -174,3 +175,33 @@ def test_faults_strike_the_draft_length_they_name(emulated):
     assert [fault and fault.at for fault in map(flags.failure, (0, 3, 5))] == [None, "mid", "start"]
     everywhere = flags_of(emulated(fail={"at": "start"})).failure(7)
     assert everywhere is not None
+
+
+def test_cache_and_decode_settings_are_flags_where_the_emulator_has_a_model_of_them(emulated):
+    arm = replace(
+        emulated(),
+        cache=CacheStrategy(prefix_caching=False, block_size=32),
+        decode=Decode(max_num_seqs=8, max_num_batched_tokens=512, chunked_prefill=True),
+    )
+    flags = flags_of(arm)
+    assert (flags.enable_prefix_caching, flags.block_size) == (False, 32)
+    assert (flags.max_num_seqs, flags.max_num_batched_tokens) == (8, 512)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"cache": CacheStrategy(kv_dtype="fp8")},
+            "cache.kv_dtype is 'fp8'; the emulator has no model of it",
+        ),
+        ({"decode": Decode(chunked_prefill=False)}, "decode.chunked_prefill is False"),
+        (
+            {"flags": {"gpu": "h100", "block_size": 16}, "cache": CacheStrategy(block_size=16)},
+            "engine.flags.block_size and cache.block_size both",
+        ),
+    ],
+)
+def test_a_setting_the_emulator_cannot_follow_is_refused(emulated, changes: dict[str, Any], words: str):
+    with pytest.raises(EngineConfigError, match=words):
+        flags_of(replace(emulated(), **changes))
