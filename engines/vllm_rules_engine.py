@@ -6,7 +6,7 @@ Checked against vLLM 0.32. On the CPU vLLM takes many settings of GPUs and ignor
 from engines.base import Rule
 from engines.errors import EngineConfigError
 from engines.rules import model_facts
-from engines.spec import PINNED_ROUTING, EngineConfig
+from engines.spec import EngineConfig
 from engines.vllm_flags import flag_words
 from engines.vllm_speculation import method_of, speculative_config
 from engines.vllm_strategy import (
@@ -84,12 +84,6 @@ def _experts(config: EngineConfig) -> str | None:
     if facts is None or any("expert" in key for key in facts):
         return None
     return f"{config.model.name} has no experts, so layout.expert_parallel means nothing; set it to false"
-
-
-def _routing(config: EngineConfig) -> str | None:
-    if config.layout.routing != PINNED_ROUTING or config.layout.dp > 1:
-        return None
-    return "layout.routing=pinned chooses between data-parallel ranks, and layout.dp is 1; set routing=engine"
 
 
 def _batch(config: EngineConfig) -> str | None:
@@ -218,11 +212,6 @@ ENGINE_RULES: tuple[Rule, ...] = (
         name="vllm_expert_parallel",
         meaning="Only a mixture of experts, on several devices, has experts to spread.",
         check=_experts,
-    ),
-    Rule(
-        name="vllm_pinned_routing",
-        meaning="Conversations are pinned to one of several data-parallel ranks.",
-        check=_routing,
     ),
     Rule(
         name="vllm_batch_limits",

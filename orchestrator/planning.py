@@ -3,15 +3,14 @@
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from engines.base import Refusal, Site
+from engines.base import Site
 from engines.digest import canonical_json
 from engines.registry import engine_named
-from engines.spec import PINNED_ROUTING, EngineConfig, Model
-from jobs.cache_state import PRIMED, CachePlan
+from engines.spec import EngineConfig, Model
 from jobs.load import LoadLevel
 from jobs.workload.tokens import TokenWorkload
 from orchestrator.acceptance import acceptance_notes
@@ -28,6 +27,7 @@ from orchestrator.models import folder_digest, model_folder, resolve_model
 from orchestrator.plan import POLICIES, WAIT, Cluster, Plan, Timeouts, check_name
 from orchestrator.secrecy import check_no_secrets
 from orchestrator.sharing import check_share, sharing_notes
+from orchestrator.strategy import cache_plan, strategy_refusals
 from orchestrator.sweep import Point
 
 SHARED = (
@@ -82,7 +82,7 @@ def make_plan(points: Sequence[Point]) -> Planned:
     cluster = cluster_for(shared["cluster"], devices.pop())
     if any(is_remote(config) for _, config in entries):
         cluster = one_at_a_time(cluster)
-    cache = _cache(shared["cache"])
+    cache = cache_plan(shared["cache"])
     design = shared["design"]
     _check_design(design)
     arms = build_arms(
@@ -90,8 +90,7 @@ def make_plan(points: Sequence[Point]) -> Planned:
         factors=swept_keys(kept),
         refusals=lambda config: (
             *engine_named(config.engine).refusals(config),
-            *_cache_refusals(config, cache),
-            *_routing_refusals(config),
+            *strategy_refusals(config, cache),
             *counterfactual_refusals(config, engine_named(config.engine).capabilities),
         ),
         devices=cluster.slots,
@@ -279,41 +278,6 @@ def _check_design(design: Mapping[str, Any]) -> None:
             "(design.warmup_requests=0 leaves the warm-up out)"
         )
         raise ConfigError(message)
-
-
-def _cache(settings: Mapping[str, Any]) -> CachePlan:
-    try:
-        return CachePlan(**{entry.name: settings[entry.name] for entry in fields(CachePlan)})
-    except ValueError as error:
-        raise ConfigError(str(error)) from error
-
-
-def _cache_refusals(config: EngineConfig, cache: CachePlan) -> tuple[Refusal, ...]:
-    if cache.state != PRIMED:
-        return ()
-    if config.cache.prefix_caching is False:
-        reason = (
-            "cache.state=primed warms a prefix cache that cache.prefix_caching=false leaves out; use cold"
-        )
-        return (Refusal(rule="primed_prefix_caching", reason=reason),)
-    if config.layout.dp == 1:
-        return ()
-    reason = (
-        "cache=primed cannot be proven on a data-parallel engine, as each rank has a prefix cache of its own "
-        "and a request meets one; use cache=cold, or replicas instead of layout.dp"
-    )
-    return (Refusal(rule="primed_dp", reason=reason),)
-
-
-def _routing_refusals(config: EngineConfig) -> tuple[Refusal, ...]:
-    header = engine_named(config.engine).capabilities.rank_header
-    if config.layout.routing != PINNED_ROUTING or header is not None:
-        return ()
-    reason = (
-        f"layout.routing=pinned: a request cannot name its data-parallel rank to {config.engine!r}; set "
-        "layout.routing=engine"
-    )
-    return (Refusal(rule="pinned_routing", reason=reason),)
 
 
 def _load_notes(bound: Bound, levels: Sequence[LoadLevel]) -> list[str]:

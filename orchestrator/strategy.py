@@ -1,10 +1,15 @@
-"""Cache strategy and decode settings of a point: its groups, over what its engine's environment takes."""
+"""Cache strategy, cache state and decode settings of a point, and which of them do not go together."""
 
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
+from engines.base import Refusal
+from engines.registry import engine_named
+from engines.spec import PINNED_ROUTING, EngineConfig
 from engines.strategy import CacheStrategy, Connector, Decode
+from jobs.cache_state import PRIMED, CachePlan
+from orchestrator.errors import ConfigError
 
 
 def cache_strategy(config: Mapping[str, Any]) -> CacheStrategy:
@@ -38,3 +43,53 @@ def decode_settings(config: Mapping[str, Any]) -> Decode:
     chosen, standard = config["decode"], config["engine"]["standard"]["decode"]
     values = {name: standard[name] if value is None else value for name, value in chosen.items()}
     return Decode(**values)
+
+
+def cache_plan(settings: Mapping[str, Any]) -> CachePlan:
+    """Return the state of the prefix cache that a sweep asks for.
+
+    Raises:
+        ConfigError: a value that is none; the message names the key.
+    """
+    try:
+        return CachePlan(**{entry.name: settings[entry.name] for entry in fields(CachePlan)})
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+
+
+def strategy_refusals(config: EngineConfig, cache: CachePlan) -> tuple[Refusal, ...]:
+    """Return why an engine cannot be brought into the cache state, or its requests to their ranks."""
+    found = {
+        "primed_prefix_caching": _primed_without_cache(config, cache),
+        "primed_dp": _primed_ranks(config, cache),
+        "pinned_routing": _pinned(config),
+    }
+    return tuple(Refusal(rule=rule, reason=reason) for rule, reason in found.items() if reason)
+
+
+def _primed_without_cache(config: EngineConfig, cache: CachePlan) -> str | None:
+    if cache.state != PRIMED or config.cache.prefix_caching is not False:
+        return None
+    return "cache.state=primed warms what cache.prefix_caching=false leaves out; use cache.state=cold"
+
+
+def _primed_ranks(config: EngineConfig, cache: CachePlan) -> str | None:
+    if cache.state != PRIMED or config.layout.dp == 1:
+        return None
+    return (
+        "cache=primed cannot be proven on a data-parallel engine, as each rank has a prefix cache of its own "
+        "and a request meets one; use cache=cold, or replicas instead of layout.dp"
+    )
+
+
+def _pinned(config: EngineConfig) -> str | None:
+    if config.layout.routing != PINNED_ROUTING:
+        return None
+    if config.layout.dp == 1:
+        return "layout.routing=pinned chooses between data-parallel ranks, of which there is one; use engine"
+    if engine_named(config.engine).capabilities.rank_header is not None:
+        return None
+    return (
+        f"layout.routing=pinned: a request cannot name its data-parallel rank to {config.engine!r}; use "
+        "layout.routing=engine"
+    )

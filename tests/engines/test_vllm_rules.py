@@ -113,10 +113,6 @@ EXAMPLES: dict[str, tuple[list[EngineConfig], list[EngineConfig]]] = {
         [config(layout=Layout(tp=2, expert_parallel=True)), config()],
         [config(layout=Layout(expert_parallel=True))],
     ),
-    "vllm_pinned_routing": (
-        [config(layout=Layout(dp=2, routing="pinned"))],
-        [config(layout=Layout(tp=2, routing="pinned"))],
-    ),
     "vllm_batch_limits": (
         [config(decode=Decode(max_num_seqs=8, max_num_batched_tokens=8)), config()],
         [

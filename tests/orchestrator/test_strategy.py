@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 from omegaconf import OmegaConf
 
-from engines.strategy import Connector
+from engines.spec import EngineConfig, Layout, Model
+from engines.strategy import CacheStrategy, Connector
+from jobs.cache_state import CachePlan
 from orchestrator.schema import SpecloadSchema
-from orchestrator.strategy import cache_strategy, decode_settings
+from orchestrator.strategy import cache_strategy, decode_settings, strategy_refusals
 
 
 def point(**settings: Any) -> Any:
@@ -55,3 +57,22 @@ def test_a_value_out_of_range_names_its_key(key: str, value: Any, words: str) ->
     read = cache_strategy if key.startswith("cache") else decode_settings
     with pytest.raises(ValueError, match=words):
         read(point(**{key: value}))
+
+
+@pytest.mark.parametrize(
+    ("state", "changes", "rules"),
+    [
+        ("cold", {"cache": CacheStrategy(prefix_caching=False)}, []),
+        ("primed", {"cache": CacheStrategy(prefix_caching=True)}, []),
+        ("primed", {"cache": CacheStrategy(prefix_caching=False)}, ["primed_prefix_caching"]),
+        ("cold", {"layout": Layout(dp=2)}, []),
+        ("primed", {"layout": Layout(dp=2)}, ["primed_dp"]),
+        ("cold", {"layout": Layout(dp=2, routing="pinned")}, []),
+        ("cold", {"layout": Layout(tp=2, routing="pinned")}, ["pinned_routing"]),
+        ("cold", {"layout": Layout(dp=2, routing="pinned"), "engine": "trtllm"}, ["pinned_routing"]),
+    ],
+)
+def test_what_does_not_go_together_is_refused(state: str, changes: dict[str, Any], rules: list[str]) -> None:
+    config = EngineConfig(**{"engine": "vllm", "version": "0", "model": Model(name="m"), **changes})
+    found = strategy_refusals(config, CachePlan(state=state))
+    assert [refusal.rule for refusal in found] == rules
