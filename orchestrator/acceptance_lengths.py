@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
+import yaml
 
 from engines.acceptance import Acceptance, Source
 from orchestrator.errors import ConfigError
@@ -39,8 +39,8 @@ def file_acceptance(path: str, *, row: str | None) -> Acceptance:
     file = Path(path).expanduser()
     try:
         content = file.read_bytes()
-        data = OmegaConf.to_container(OmegaConf.create(content.decode()))
-    except (OSError, ValueError) as error:
+        data = yaml.safe_load(content)
+    except (OSError, ValueError, yaml.YAMLError) as error:
         message = f"{_KEY}.file={path} cannot be read as YAML: {error}"
         raise ConfigError(message) from error
     rows = dict(_rows(data, ()))
