@@ -41,7 +41,8 @@ def file_acceptance(path: str, *, row: str | None) -> Acceptance:
         content = file.read_bytes()
         data = yaml.safe_load(content)
     except (OSError, ValueError, yaml.YAMLError) as error:
-        message = f"{_KEY}.file={path} cannot be read as YAML: {error}"
+        reason = " ".join(str(error).split())
+        message = f"{_KEY}.file={path} cannot be read as YAML: {reason}"
         raise ConfigError(message) from error
     rows = dict(_rows(data, ()))
     name = _chosen(rows, row, path)
