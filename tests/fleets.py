@@ -14,7 +14,8 @@ SHARED_CORES = Cores(engine=(), load=(), oversubscribed=True)
 @contextmanager
 def running(engine: Engine, config: EngineConfig, *, ready_seconds: float = 60.0) -> Iterator[Fleet]:
     """Start one engine that shares all cores with its client, and leave nothing of it behind."""
-    fleet = Fleet(engine, config, name="test", devices=1, device_names=(), cores=SHARED_CORES)
+    devices = config.layout.devices
+    fleet = Fleet(engine, config, name="test", devices=devices, device_names=(), cores=SHARED_CORES)
     try:
         fleet.start(ready_seconds=ready_seconds)
         yield fleet

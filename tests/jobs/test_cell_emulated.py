@@ -14,7 +14,8 @@ from engines.base import Capabilities
 from engines.counters import Counters
 from engines.emulator import EMULATOR_VERSION
 from engines.emulator.adapter import EmulatorEngine
-from engines.spec import Drafter, EngineConfig, Model
+from engines.spec import Drafter, EngineConfig, Layout, Model
+from engines.strategy import CacheStrategy
 from jobs.bench import Bench
 from jobs.block import BlockRunner
 from jobs.cache_state import CachePlan
@@ -279,3 +280,36 @@ def test_an_engine_without_reset_and_salts_is_started_anew_for_each_cell(
     assert [broken(result) for result in results] == [{}, {}, {}]
     assert all(result.outcome in (MEASURED, INVALID) for result in results)
     assert results[2].metrics["window/turn_overlap"] is not None
+
+
+def measured_on(config: EngineConfig) -> CellResult:
+    """One user after another, on an engine of its own."""
+    runs = run_task(config, 1)
+    with running(EmulatorEngine(), config) as fleet:
+        bench = Bench(
+            task=task(runs, devices=config.layout.devices),
+            run=runs,
+            fleet=fleet,
+            cores=SHARED_CORES,
+            pairing=Pairing(),
+            start_seconds=1.0,
+        )
+        return measure_cell(bench, runs.cells[0]).result
+
+
+def test_an_engine_without_a_prefix_cache_has_to_report_no_cached_token() -> None:
+    result = measured_on(replace(CONFIG, cache=CacheStrategy(prefix_caching=False)))
+    assert broken(result) == {}
+    assert result.identity["cache"]["how"] == "off"
+    gate = gates(result)["cold_cache"]
+    assert (gate.value, gate.limit) == (0.0, 0.0)
+    assert "16 requests met 0 tokens" in gate.message
+
+
+def test_pinned_conversations_meet_exactly_what_their_own_rank_holds() -> None:
+    """Eight first turns in two caches: each rank's first meets nothing, the others the shared prefix."""
+    result = measured_on(replace(CONFIG, layout=Layout(dp=2, routing="pinned")))
+    assert broken(result) == {}
+    gate = gates(result)["cold_cache"]
+    assert gate.value == gate.limit == 6 * 48, "three whole blocks of 16"
+    assert "no least" not in gate.message
