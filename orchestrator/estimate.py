@@ -8,7 +8,7 @@ from pathlib import Path
 from jobs.result import CellResult
 from orchestrator.pace import Pace
 from orchestrator.pending import Segment
-from orchestrator.plan import Block, Plan
+from orchestrator.plan import Block, Plan, Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,13 +75,31 @@ def device_time(seconds: float | None, unit: str) -> str:
 
 def _size(plan: Plan, block: Block, pace: Pace, stateful: Collection[str]) -> BlockSize:
     seconds = pace.seconds(Segment(block=block, index=0, runs=block.runs))
+    asked = _asked(plan, block)
+    for run in asked:
+        start = pace.start_seconds(run.arm)
+        seconds = None if seconds is None or start is None else seconds + start
     return BlockSize(
         engine_starts=sum(
             plan.replicas(block, run) * (len(run.levels) if run.arm in stateful else 1) for run in block.runs
-        ),
+        )
+        + sum(plan.replicas(block, run) for run in asked),
         cells=sum(len(run.levels) for run in block.runs),
         device_seconds=None if seconds is None else seconds * block.devices,
     )
+
+
+def _asked(plan: Plan, block: Block) -> list[Run]:
+    """Return the runs of baselines with matched KV that come before their arm, whose engine is then asked."""
+    known: set[str] = set()
+    found = []
+    for run in block.runs:
+        matched = plan.arm(run.arm).config.kv_match
+        if matched is not None and matched.arm not in known:
+            found.append(run)
+            known.add(matched.arm)
+        known.add(run.arm)
+    return found
 
 
 def _cells(results: Path, arms: Collection[str]) -> Iterator[CellResult]:
