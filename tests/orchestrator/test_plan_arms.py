@@ -1,6 +1,6 @@
 """From points to arms: canonical drafters, duplicates, baselines, refusals."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -8,6 +8,7 @@ from engines.base import Refusal
 from engines.spec import Drafter, EngineConfig, Layout, Model
 from orchestrator.arms import build_arms, drafter_of, engine_config, swept_keys
 from orchestrator.errors import ConfigError
+from orchestrator.schema import DecodeSchema, EngineStandardSchema, StrategySchema
 from orchestrator.sweep import Point
 
 MODEL = Model(name="m")
@@ -26,7 +27,16 @@ def point(*, method="eagle3", k=3, tp=1, concurrency=(1, 4), flags=None, **choic
         "options": {},
     }
     config = {
-        "engine": {"name": "e", "python": None, "device": "emulated", "flags": flags or {}, "env": {}},
+        "engine": {
+            "name": "e",
+            "python": None,
+            "device": "emulated",
+            "flags": flags or {},
+            "env": {},
+            "standard": asdict(EngineStandardSchema()),
+        },
+        "cache": asdict(StrategySchema()),
+        "decode": asdict(DecodeSchema()),
         "drafter": drafter,
         "layout": {"tp": tp, "dp": 1, "pp": 1},
         "load": {"concurrency": list(concurrency) if isinstance(concurrency, tuple) else concurrency},
@@ -87,6 +97,13 @@ def test_a_baseline_for_each_pair_with_the_union_of_levels():
     assert concurrencies(arms[3]) == [4]
     assert arms[0].pair_key == arms[1].pair_key != arms[3].pair_key
     assert arms[0].factors == {"drafter.k": "0", "layout": "tp1"}
+
+
+def test_a_drafter_with_options_goes_by_its_name_too():
+    other = point(drafter="by_batch")
+    other.config["drafter"]["options"] = {"schedule": [[1, 8, 3]]}
+    arms = build([point(), other]).allowed
+    assert labels(arms) == ["tp1/none", "tp1/eagle3-k3", "tp1/eagle3-k3 drafter=by_batch"]
 
 
 def test_swept_flags_make_pairs_and_labels():

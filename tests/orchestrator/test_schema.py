@@ -61,5 +61,5 @@ def test_every_section_and_key_is_described():
     for section in filter(dataclasses.is_dataclass, (*SECTIONS.values(), *get_args(SECTIONS["drafter"]))):
         assert section.__doc__
     source = (config_folder().parent / "orchestrator" / "schema.py").read_text()
-    for key in ("blocks", "slots", "cpus_per_device", "alpha", "max_context", "concurrency"):
+    for key in ("blocks", "slots", "cpus_per_device", "max_num_seqs", "max_context", "concurrency"):
         assert re.search(rf'    {key}: [^\n]+\n    """', source), key
