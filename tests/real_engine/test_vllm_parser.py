@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from engines.acceptance import GEOMETRIC, MINIMUM_VARIANCE, Acceptance
 from engines.base import Site
 from engines.spec import Drafter, EngineConfig, Layout
 from engines.vllm import VllmEngine
@@ -25,6 +26,15 @@ Parse = Callable[[Sequence[EngineConfig]], list[str | None]]
 
 PLATFORM = {"dspark": "dspark"}
 """Drafter -> part of the reason for which vLLM's CPU backend does not take it, although a GPU does."""
+
+FORCED = (
+    Acceptance(alpha=0.0),
+    Acceptance(alpha=1.0),
+    Acceptance(length=3.07, shape=GEOMETRIC),
+    Acceptance(length=1.0, shape=MINIMUM_VARIANCE),
+    Acceptance(length=4.0, shape=MINIMUM_VARIANCE),
+    Acceptance(positions=(0.9, 0.9, 0.1)),
+)
 
 EXAMPLES = {
     "attention_backend": "CPU_ATTN",
@@ -100,6 +110,9 @@ def test_every_line_that_the_configuration_can_produce_is_taken(
             refused.update(reason.rule for reason in reasons[:1])
             if not reasons:
                 allowed.setdefault(engine.command(config, site).argv[3:], (choices, config))
+    for acceptance in FORCED:
+        forced = replace(tiny, drafter=Drafter(method="free", k=3, acceptance=acceptance))
+        allowed[engine.command(forced, site).argv[3:]] = ({"acceptance": acceptance.label}, forced)
     verdicts = parse([config for _, config in allowed.values()])
     taken = Counter("taken" if verdict is None else "not taken" for verdict in verdicts)
     unexpected = {
