@@ -294,7 +294,7 @@ def measured_on(config: EngineConfig) -> CellResult:
             pairing=Pairing(),
             start_seconds=1.0,
         )
-        return measure_cell(bench, runs.cells[0]).result
+        return measure_cell(bench, runs.cells[0], fresh=True).result
 
 
 def test_an_engine_without_a_prefix_cache_has_to_report_no_cached_token() -> None:

@@ -9,6 +9,7 @@ import contextlib
 import functools
 import io
 import json
+import os
 import sys
 
 from vllm.engine.arg_utils import AsyncEngineArgs
@@ -24,7 +25,7 @@ def parser() -> FlexibleArgumentParser:
 
 @functools.cache
 def verdict(words: tuple[str, ...]) -> str | None:
-    errors = io.StringIO()
+    errors, variables = io.StringIO(), dict(os.environ)
     try:
         with contextlib.redirect_stderr(errors):
             args = parser().parse_args(list(words))
@@ -34,6 +35,10 @@ def verdict(words: tuple[str, ...]) -> str | None:
         return errors.getvalue().strip().splitlines()[-1]
     except Exception as error:  # noqa: BLE001 - whatever vLLM raises is its verdict
         return f"{type(error).__name__}: {error}"
+    finally:
+        # vLLM keeps what it resolves of a data-parallel line in variables, and would find it there again.
+        os.environ.clear()
+        os.environ.update(variables)
     return None
 
 
