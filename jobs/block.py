@@ -259,7 +259,7 @@ class _Turn:
 
     @property
     def _name(self) -> str:
-        return self.run.run if self.engines == 1 else f"{self.run.run}-engine{self.engines}"
+        return self.run.run if self.engines <= 1 else f"{self.run.run}-engine{self.engines}"
 
     def _engine_report(
         self,
