@@ -26,9 +26,7 @@ def acceptance_table(rows: Sequence[AcceptanceRow]) -> RenderableType:
     """Return one row an arm, under it what the words mean."""
     if not rows:
         return Text("No arm with a drafter has a result yet.")
-    table = Table(
-        title="Mean acceptance length: tokens a verification step, the verifier's own included"
-    )
+    table = Table(title="Mean acceptance length: tokens a verification step, the verifier's own included")
     for name in ("arm", "K", "known", "expected", "realised", "steps", "difference", "in s.e.", "verdict"):
         table.add_column(name, justify="left" if name in ("arm", "known", "verdict") else "right")
     for row in rows:

@@ -46,11 +46,16 @@ class Arm:
 
     @property
     def label(self) -> str:
-        """Short name for tables: layout, drafter, and what else was swept: `tp1/ngram-k3 block_size=32`."""
+        """Short name for tables: layout, drafter, and what else was swept: `tp1/ngram-k3 block_size=32`.
+
+        A drafter's own options are no part of it, so one that has any goes by its name in the group, too.
+        """
         others = [
             f"{key.rpartition('.')[2]}={value}"
             for key, value in self.factors.items()
-            if key not in _IN_LABEL and key.partition(".")[0] not in ("layout", "load") and value != "-"
+            if (key not in _IN_LABEL or (key == "drafter" and self.config.drafter.options))
+            and key.partition(".")[0] not in ("layout", "load")
+            and value != "-"
         ]
         return " ".join([self.config.label, *others])
 
