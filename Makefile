@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Keep compiled modules: without them every engine, load process and Ray worker compiles all that it imports.
+export PYTHONDONTWRITEBYTECODE :=
 # Compiling every module of every package would be half the work; Python compiles those that are imported.
 PIP_OPTIONS := --quiet --no-compile
 
