@@ -1,8 +1,8 @@
 """SGLang behind the Engine contract.
 
-Written against the source of SGLang 0.5.23; never run against a real SGLang server. What its own argument
-parser says of our command lines is tested (`tests/engines/test_sglang_parser.py`), its metrics page and its
-`/server_info` are written after its source (`tests/engines/pages/`). The parts are in the `sglang_*` modules.
+Written against the source of SGLang 0.5.23; never run against a real SGLang server. Our command lines are
+held against the options in its source (`tests/engines/test_sglang_parser.py`); its metrics page and
+`/server_info` in the tests are written after it (`tests/engines/pages/`). The parts are in the `sglang_*` modules.
 """
 
 import time
