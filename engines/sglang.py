@@ -2,7 +2,8 @@
 
 Written against the source of SGLang 0.5.23; never run against a real SGLang server. Our command lines are
 held against the options in its source (`tests/engines/test_sglang_parser.py`); its metrics page and
-`/server_info` in the tests are written after it (`tests/engines/pages/`). The parts are in the `sglang_*` modules.
+`/server_info` in the tests are written after it (`tests/engines/pages/`).
+The parts are in the `sglang_*` modules.
 """
 
 import time
