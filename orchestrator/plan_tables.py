@@ -18,14 +18,15 @@ def plan_tables(plan: Plan, size: Estimate) -> RenderableType:
     found = balance(plan.blocks)
     for arm in plan.arms:
         acceptance = arm.config.drafter.acceptance
-        forced = f"synthetic, {acceptance.words(arm.config.drafter.k)}" if acceptance else "real"
+        own = "emulated" if arm.config.device == "emulated" else "real"
+        forced = f"synthetic, {acceptance.words(arm.config.drafter.k)}" if acceptance else own
         place = found.mean_positions.get(arm.digest)
         arms.add_row(
             Text(arm.label),
             _role(arm),
             str(arm.config.layout.devices),
             ", ".join(level.label for level in arm.levels),
-            "-" if arm.is_baseline else "emulated" if arm.config.device == "emulated" else forced,
+            "-" if arm.is_baseline else forced,
             "first and last" if place is None else f"{place:.2f}",
         )
     parts: list[RenderableType] = [arms]
