@@ -42,9 +42,9 @@ class EndpointSettings:
             if label in self.urls:
                 return self.urls[label]
         message = (
-            f"engine.flags.urls has no server of {config.label}; give it as engine.flags.urls."
-            f"{config.drafter.label}, or for this layout alone under the key {config.label!r} (it has: "
-            f"{', '.join(sorted(self.urls)) or 'nothing'})"
+            f"engine.flags.urls has no server of {config.label} (it has "
+            f"{', '.join(sorted(self.urls)) or 'nothing'}); add '+engine.flags.urls={{{config.drafter.label}: "
+            f"URL}}', or with the key {config.label!r} for this layout alone"
         )
         raise EngineConfigError(message)
 
@@ -73,7 +73,7 @@ def settings_of(flags: Mapping[str, Any]) -> EndpointSettings:
 def _map(flags: Mapping[str, Any], name: str) -> Mapping[Any, Any]:
     value = flags.get(name) or {}
     if not isinstance(value, Mapping):
-        message = f"engine.flags.{name} is no map; write engine.flags.{name}={{KEY: VALUE}}"
+        message = f"engine.flags.{name} is no map; write '+engine.flags.{name}={{KEY: VALUE}}'"
         raise EngineConfigError(message)
     return value
 

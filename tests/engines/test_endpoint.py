@@ -40,7 +40,7 @@ def test_an_arm_finds_its_servers_by_its_own_label_before_its_drafters() -> None
     assert [server.url for server in ENGINE.remote_servers(config())] == ["http://h:1"]
     assert [server.url for server in ENGINE.remote_servers(drafts)] == ["https://x/y", "http://h:2"]
     assert [server.url for server in ENGINE.remote_servers(config(layout=Layout(tp=2)))] == ["http://h:3"]
-    with pytest.raises(EngineConfigError, match=r"no server of tp1/ngram-k5.*engine\.flags\.urls\.ngram-k5"):
+    with pytest.raises(EngineConfigError, match=r"no server of tp1/ngram-k5 .*urls=\{ngram-k5: URL"):
         ENGINE.remote_servers(config(drafter=Drafter(method="ngram", k=5)))
 
 

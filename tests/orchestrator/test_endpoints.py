@@ -41,7 +41,7 @@ def test_an_arm_without_a_server_is_infeasible_with_the_key_to_set(composed: Poi
     plan = planned(composed, {}, {"drafter.k": 5})
     (refused,) = plan.refused
     assert refused.rule == "endpoint_settings"
-    assert "engine.flags.urls.eagle3-k5" in refused.reason
+    assert "+engine.flags.urls={eagle3-k5: URL}" in refused.reason
 
 
 def test_a_slice_of_several_replicas_needs_as_many_servers(composed: Point) -> None:
