@@ -41,10 +41,11 @@ class EndpointSettings:
         for label in (config.label, config.drafter.label):
             if label in self.urls:
                 return self.urls[label]
+        known = ", ".join(sorted(self.urls)) or "nothing"
         message = (
-            f"engine.flags.urls has no server of {config.label} (it has "
-            f"{', '.join(sorted(self.urls)) or 'nothing'}); add '+engine.flags.urls={{{config.drafter.label}: "
-            f"URL}}', or with the key {config.label!r} for this layout alone"
+            f"engine.flags.urls has no server of {config.label} (it has {known}); add "
+            f"'+engine.flags.urls={{{config.drafter.label}: URL}}', or with the key {config.label!r} for this "
+            "layout alone"
         )
         raise EngineConfigError(message)
 
