@@ -84,7 +84,8 @@ def collect(arguments: Sequence[str], *, program: str = "specload sweep") -> tup
             append()
         except (HydraException, OmegaConfBaseException) as error:
             raise ConfigError(_paragraph(error)) from error
-    return tuple(points)
+    # Not within Hydra, which would print the words of the command line before the reason.
+    return tuple(_checked(point) for point in points)
 
 
 def _options_first(arguments: Sequence[str]) -> list[str]:
@@ -114,18 +115,27 @@ def _point(config: DictConfig) -> Point:
         raise MissingMandatoryValue(message)
     plain = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
     assert isinstance(plain, dict)
-    _check_known(plain, SpecloadSchema)
-    _check_finite(plain)
     hydra_config = HydraConfig.get()
     words = [word.lstrip("+~").partition("=") for word in hydra_config.overrides.task]
-    choices = {key.partition("@")[0]: value for key, _, value in words}
-    plain["drafter"]["acceptance"] = settled(plain["drafter"]["acceptance"], choices)
     groups = hydra_config.runtime.choices
     return Point(
         config={str(key): value for key, value in plain.items()},
-        choices=choices,
+        choices={key.partition("@")[0]: value for key, _, value in words},
         groups={str(key): str(option) for key, option in groups.items() if key in plain},
     )
+
+
+def _checked(point: Point) -> Point:
+    """Return `point` with one form of acceptance, its keys and numbers looked at.
+
+    Raises:
+        ConfigError: a key that does not exist, no number, or two forms of acceptance.
+    """
+    _check_known(point.config, SpecloadSchema)
+    _check_finite(point.config)
+    drafter = point.at("drafter")
+    drafter = {**drafter, "acceptance": settled(drafter["acceptance"], point.choices)}
+    return dataclasses.replace(point, config={**point.config, "drafter": drafter})
 
 
 def _check_known(config: Mapping[Any, Any], schema: type, prefix: str = "") -> None:
