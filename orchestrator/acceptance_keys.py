@@ -40,7 +40,10 @@ def settled(settings: Mapping[str, Any] | None, choices: Mapping[str, str]) -> d
         meant = [key for key in forms if key in own]
         if len(meant) != 1:
             told = " and ".join(f"{PREFIX}.{key}" for key in forms)
-            message = f"{told} are set; acceptance is given in one form: set the others to null"
+            message = (
+                f"{told} are set; acceptance is given in one form: set the others to null, as in "
+                f"{PREFIX}.{forms[0]}=null"
+            )
             raise ConfigError(message)
         forms = meant
     for detail, form in DETAILS.items():
