@@ -44,7 +44,7 @@ class EndpointSettings:
         known = ", ".join(sorted(self.urls)) or "nothing"
         message = (
             f"engine.flags.urls has no server of {config.label} (it has {known}); add "
-            f"'+engine.flags.urls={{{config.drafter.label}: URL}}', or with the key {config.label!r} for this "
+            f"'+engine.flags.urls={{{config.drafter.label}: URL}}', or the key {config.label!r} for this "
             "layout alone"
         )
         raise EngineConfigError(message)
