@@ -33,9 +33,10 @@ def _length(config: EngineConfig) -> float | None:
         return None
     folder = Path(path)
     try:
-        rates = json.loads((folder / FILE).read_text(encoding="utf-8"))["rates"].get(str(drafter.k))
+        content = json.loads((folder / FILE).read_text(encoding="utf-8"))
     except OSError:
         return None
+    rates: list[float] | None = content["rates"].get(str(drafter.k))
     if rates is None or (known is not None and folder_digest(folder) != known):
         return None
     return 1.0 + sum(rates)
