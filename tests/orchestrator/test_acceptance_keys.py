@@ -3,12 +3,13 @@
 from typing import Any
 
 import pytest
+from omegaconf import OmegaConf
 
 from engines.acceptance import GEOMETRIC, MINIMUM_VARIANCE, Acceptance
 from orchestrator.acceptance import acceptance_of
 from orchestrator.acceptance_keys import ACCEPTANCE_KEYS, settled
 from orchestrator.errors import ConfigError
-from orchestrator.sweep import collect
+from orchestrator.sweep import collect, config_folder
 
 
 def keys(**given: Any) -> dict[str, Any]:
@@ -104,3 +105,8 @@ def test_a_drafter_that_comes_with_alpha_takes_a_length_or_positions() -> None:
         Acceptance(positions=(0.9, 0.5, 0.1)),
         Acceptance(alpha=0.5),
     ]
+
+
+def test_conf_files_name_known_keys_only() -> None:
+    for path in (config_folder() / "drafter").glob("*.yaml"):
+        settled(OmegaConf.load(path)["acceptance"], {})
