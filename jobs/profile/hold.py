@@ -81,14 +81,14 @@ class Hold:
             connection = waiting[sock]
             try:
                 answer = connection.getresponse()
-                text = "" if answer.status == http.client.OK else answer.read(500).decode(errors="replace")
+                said = None if answer.status == http.client.OK else answer.read(500).decode(errors="replace")
             except http.client.ResponseNotReady:
                 continue  # its head was read before
             except (OSError, http.client.HTTPException) as error:
                 message = f"{self._holding.server.url} cut a request that was held in decode: {error}"
                 raise ProfileError(message) from error
-            if text:
-                message = f"{self._holding.server.url} refused a request with {answer.status}: {text.strip()}"
+            if said is not None:
+                message = f"{self._holding.server.url} refused a request with {answer.status}: {said.strip()}"
                 raise ProfileError(message)
 
     def _body(self, number: int, prompt: Sequence[int]) -> bytes:

@@ -115,21 +115,21 @@ class _Turn:
     def _timed(self, context: int, steps: int, *, grows: float) -> StepTime:
         """Return the steps of one window around a context, which its answers reach halfway."""
         prompt = max(1, round(context - grows))
+        window = self._window(prompt)
         with self._hold(prompt) as hold:
-            window = self._window(hold, prompt)
-            window.open()
-            found = window.wait(steps)
+            window.open(hold)
+            found = window.wait(hold, steps)
         quiet(self._fleet)
         return found
 
     def _traced(self, profiler: ProfiledVllm, context: int, *, grows: float) -> StepTimes:
         url = self._fleet.servers[0].url
         prompt = max(1, round(context - grows))
+        window = self._window(prompt)
         with self._hold(prompt) as hold:
-            window = self._window(hold, prompt)
-            window.open()
+            window.open(hold)
             profiler.start_trace(url, steps=self._task.steps)
-            window.wait(self._task.steps + MARGIN_STEPS)
+            window.wait(hold, self._task.steps + MARGIN_STEPS)
             traces = profiler.stop_trace(url)
         quiet(self._fleet)
         return mean_times([step_times(read_events(trace)) for trace in traces])
@@ -146,7 +146,6 @@ class _Turn:
             )
         )
 
-    def _window(self, hold: Hold, prompt: int) -> Window:
-        return Window(
-            self._fleet, hold, requests=self._task.requests, prompt=prompt, patience=self._task.patience
-        )
+    def _window(self, prompt: int) -> Window:
+        task = self._task
+        return Window(self._fleet, requests=task.requests, prompt=prompt, patience=task.patience)

@@ -1,7 +1,6 @@
 """Windows of decode steps: how long a step takes while a fixed number of requests is held."""
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from engines.counters import Counters
@@ -34,11 +33,13 @@ class StepTime:
 
 
 class Window:
-    """One window on a hold: opened once every request decodes, closed after so many steps."""
+    """One window on a hold: opened once every request decodes, closed after so many steps.
 
-    def __init__(self, fleet: Fleet, hold: Hold, *, requests: int, prompt: int, patience: float) -> None:
+    It is made before the hold begins: what the counters say then is what first tokens are counted from.
+    """
+
+    def __init__(self, fleet: Fleet, *, requests: int, prompt: int, patience: float) -> None:
         self._fleet = fleet
-        self._hold = hold
         self._requests = requests
         self._prompt = prompt
         self._patience = patience
@@ -51,8 +52,8 @@ class Window:
             raise ProfileError(message)
         self._opened: Counters | None = None
 
-    def open(self) -> None:
-        """Wait until every request is in decode.
+    def open(self, hold: Hold) -> None:
+        """Wait until every request of a hold is in decode.
 
         Raises:
             ProfileError: they do not all fit into the batch or the KV cache, or were refused.
@@ -60,7 +61,7 @@ class Window:
         """
         deadline = time.monotonic() + self._patience
         while True:
-            now = self._look()
+            now = self._look(hold)
             started = now.since(self._before).first_tokens
             if started >= self._requests and now.running >= self._requests:
                 self._opened = now
@@ -74,8 +75,8 @@ class Window:
                 raise ProfileError(message)
             time.sleep(POLL_SECONDS)
 
-    def wait(self, steps: int, *, done: Callable[[], bool] = lambda: False) -> StepTime:
-        """Wait until the window has so many steps, or `done` says so, and return what it shows.
+    def wait(self, hold: Hold, steps: int) -> StepTime:
+        """Wait until the window has so many steps, and return what it shows.
 
         Raises:
             ProfileError: a request ended before.
@@ -87,7 +88,7 @@ class Window:
         pause = POLL_SECONDS
         while True:
             time.sleep(pause)
-            now = self._look()
+            now = self._look(hold)
             passed = now.since(opened)
             made = passed.step_intervals / self._requests
             if now.running < self._requests:
@@ -97,7 +98,7 @@ class Window:
                     "smaller --concurrency or --context, or fewer --steps"
                 )
                 raise ProfileError(message)
-            if made >= steps or (made and done()):
+            if made >= steps:
                 return self._shown(opened, passed)
             if time.monotonic() > deadline:
                 message = f"{made:.0f} of {steps} steps came in {self._patience:.0f} s; choose fewer --steps"
@@ -115,9 +116,9 @@ class Window:
             lead_tokens=lead,
         )
 
-    def _look(self) -> Counters:
+    def _look(self, hold: Hold) -> Counters:
         self._fleet.check()
-        self._hold.check()
+        hold.check()
         return self._fleet.counters()
 
 

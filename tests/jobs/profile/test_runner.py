@@ -59,10 +59,10 @@ def hold(fleet: Fleet, requests: int, *, max_tokens: int = 3000) -> Hold:
 
 def test_requests_are_held_in_decode_and_given_up(fleet: Fleet) -> None:
     before = fleet.counters()
+    window = Window(fleet, requests=3, prompt=600, patience=30.0)
     with hold(fleet, 3) as held:
-        window = Window(fleet, held, requests=3, prompt=600, patience=30.0)
-        window.open()
-        found = window.wait(20)
+        window.open(held)
+        found = window.wait(held, 20)
         assert fleet.counters().running == 3
     quiet(fleet)
     assert fleet.counters().running == 0
@@ -74,26 +74,26 @@ def test_requests_are_held_in_decode_and_given_up(fleet: Fleet) -> None:
 
 
 def test_more_requests_than_the_batch_holds_are_a_sentence(fleet: Fleet) -> None:
-    with hold(fleet, 6) as held:
-        window = Window(fleet, held, requests=6, prompt=600, patience=0.5)
-        with pytest.raises(ProfileError, match=r"4 of 6 requests run and 2 wait.*--concurrency"):
-            window.open()
+    window = Window(fleet, requests=6, prompt=600, patience=0.5)
+    expected = pytest.raises(ProfileError, match=r"4 of 6 requests run and 2 wait.*--concurrency")
+    with hold(fleet, 6) as held, expected:
+        window.open(held)
     quiet(fleet)
 
 
 def test_answers_that_end_too_early_are_a_sentence(fleet: Fleet) -> None:
+    window = Window(fleet, requests=2, prompt=600, patience=30.0)
     with hold(fleet, 2, max_tokens=40) as held:
-        window = Window(fleet, held, requests=2, prompt=600, patience=30.0)
-        window.open()
+        window.open(held)
         with pytest.raises(ProfileError, match=r"requests ended.*--steps"):
-            window.wait(1000)
+            window.wait(held, 1000)
 
 
 def test_a_refused_request_says_what_the_server_said(fleet: Fleet) -> None:
-    with hold(fleet, 1, max_tokens=4000) as held:
-        window = Window(fleet, held, requests=1, prompt=600, patience=30.0)
-        with pytest.raises(ProfileError, match=r"refused a request with 400.*4096"):
-            window.open()
+    window = Window(fleet, requests=1, prompt=600, patience=30.0)
+    expected = pytest.raises(ProfileError, match=r"refused a request with 400.*4096")
+    with hold(fleet, 1, max_tokens=4000) as held, expected:
+        window.open(held)
 
 
 def test_the_engine_answers_as_before_once_a_hold_is_over(fleet: Fleet) -> None:
