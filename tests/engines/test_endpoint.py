@@ -117,7 +117,7 @@ def serve() -> Iterator[Serve]:
                     """Say nothing."""
 
             server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-            threading.Thread(target=server.serve_forever, daemon=True).start()
+            threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
             stack.callback(server.server_close)
             stack.callback(server.shutdown)
             arm = config(drafter=Drafter(method="eagle3", k=3), **changes)

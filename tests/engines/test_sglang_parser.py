@@ -87,9 +87,9 @@ def parser() -> argparse.ArgumentParser:
 
 def drafters() -> Iterator[Drafter]:
     yield Drafter()
-    for (name, method), k in product(METHODS.items(), (1, 7)):
+    for name, method in METHODS.items():
         model = "a/head" if method.needs_model else None
-        drafter = Drafter(method=name, k=k, model=model, stateful=name == "ngram")
+        drafter = Drafter(method=name, k=7, model=model, stateful=name == "ngram")
         yield drafter
         if method.forced:
             yield replace(drafter, acceptance=Acceptance(alpha=0.74))
@@ -124,7 +124,7 @@ def test_every_command_line_is_one_that_sglang_parses(
         assert bool(found.speculative_algorithm) != drafter.is_none
         parsed += 1
     record_property("parsed", parsed)
-    assert parsed > 1_000
+    assert parsed > 600
     assert 0 < refused < parsed
 
 

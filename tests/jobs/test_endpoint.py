@@ -94,7 +94,7 @@ def gateway() -> Iterator[Callable[[str, str], str]]:
         def make(behind: str, hidden: str = "(?!)") -> str:
             parts = {"behind": behind, "hidden": re.compile(hidden), "refused": []}
             server = ThreadingHTTPServer(("127.0.0.1", 0), type("Mine", (Gateway,), parts))
-            Thread(target=server.serve_forever, daemon=True).start()
+            Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
             stack.callback(server.server_close)
             stack.callback(server.shutdown)
             return f"http://127.0.0.1:{server.server_port}"
