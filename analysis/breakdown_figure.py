@@ -1,5 +1,6 @@
 """The horizontal bar of where a step's time goes, one bar an engine, as a picture file."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,8 @@ COLOURS: Mapping[str, str] = {
 }
 """Okabe and Ito's colours, told apart with any colour vision; one part has one colour in every picture."""
 _DARK_TEXT = frozenset({"#56B4E9", "#E69F00"})
+_TITLE, _NOTE = 92, 125
+"""Characters of a line of the title, and of the notes."""
 _WIDE_ENOUGH = 0.055
 """Share of the axis from which a part has its share written into it."""
 
@@ -53,13 +56,14 @@ def draw_breakdown(bars: Sequence[Bar], paths: Sequence[Path], *, title: str, no
     """
     drawn = {name for bar in bars for name, ms in bar.parts if ms > 0}
     names = [name for name in dict.fromkeys(name for bar in bars for name, _ in bar.parts) if name in drawn]
-    foot = 0.055 * len(notes)
-    height = 1.7 + 0.62 * len(bars) + 0.2 * len(notes) + 0.24 * ((len(names) + 3) // 4)
+    lines = [line for note in notes for line in textwrap.wrap(note, _NOTE)]
+    foot = 0.055 * len(lines)
+    height = 1.7 + 0.62 * len(bars) + 0.2 * len(lines) + 0.24 * ((len(names) + 3) // 4)
     # text stays text in an SVG, and its ids do not depend on the moment
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "specload"}):
         figure = Figure(figsize=(10, height), layout=ConstrainedLayoutEngine(rect=(0, foot, 1, 1 - foot)))
-        figure.suptitle(title, x=0.01, ha="left", fontsize=13, color=INK)
-        figure.text(0.01, 0.012, "\n".join(notes), ha="left", va="bottom", fontsize=9, color=SOFT)
+        figure.suptitle(textwrap.fill(title, _TITLE), x=0.01, ha="left", fontsize=13, color=INK)
+        figure.text(0.01, 0.012, "\n".join(lines), ha="left", va="bottom", fontsize=9, color=SOFT)
         axes = figure.subplots()
         _bars(axes, bars, names)
         axes.legend(

@@ -102,7 +102,7 @@ def kernel_times(
 
 def _launched(events: Sequence[Event]) -> list[_Kernel]:
     """Return what the device did, with when it was launched; its own start where no launch is known."""
-    launches = {
+    launches: dict[int | None, float] = {
         event.correlation: event.start
         for event in events
         if event.category in LAUNCHES and event.correlation is not None

@@ -99,7 +99,7 @@ def mean_times(ranks: Sequence[StepTimes]) -> StepTimes:
     assert ranks, "no trace"
 
     def mean(name: str) -> float:
-        return sum(getattr(rank, name) for rank in ranks) / len(ranks)
+        return float(sum(getattr(rank, name) for rank in ranks) / len(ranks))
 
     names = sorted({name for rank in ranks for name in rank.scopes})
     return StepTimes(

@@ -30,6 +30,8 @@ def attach_profile(plan: Plan, results: Path, folder: Path) -> str:
         client.log_artifacts(
             runs[0].info.run_id, str(folder), artifact_path=f"{FOLDER}/{folder.parent.name}/{folder.name}"
         )
-    except (TrackingError, *store_errors()) as error:
+    except TrackingError as error:
+        return f"{first_line(error)}: the profile is in its folder alone"
+    except store_errors() as error:
         return f"MLflow store {uri} failed ({first_line(error)}): the profile is in its folder alone"
     return f"MLflow: on the sweep's run, under {FOLDER}"

@@ -41,8 +41,9 @@ def arm_estimate(arm: EngineProfile, baseline: EngineProfile, other: EngineProfi
     """
     plain = baseline.timed[0].step_ms
     step = arm.timed[0].step_ms
-    attention, notes = _attention(baseline.timed)
+    attention, _ = _attention(baseline.timed)
     parts = {PLAIN: plain - attention, ATTENTION: attention}
+    notes: list[str] = []
     if other is None:
         parts[SPECULATION] = step - plain
     else:
