@@ -183,7 +183,7 @@ def _caveats(rows: Sequence[VerdictRow], outcomes: Mapping[str, int], axis: str)
         found.append("client and engine shared a core in some cells: those are measured, but get no verdict")
     if any(row.synthetic for row in rows):
         found.append("acceptance was forced in some arms: their ratios show a ceiling, not a drafter")
-    told = sorted({row.label for row in rows if row.counterfactual})
-    if told:
-        found.append(f"counterfactual arms show causes, nobody would serve with them: {', '.join(told)}")
+    causes = sorted({row.label for row in rows if row.counterfactual})
+    if causes:
+        found.append(f"counterfactual arms show causes, nobody would serve with them: {', '.join(causes)}")
     return tuple(found)
