@@ -81,4 +81,3 @@ def orphans(arms: Iterable[Arm], refused: Sequence[Refused]) -> list[Refused]:
         and arm.config.kv_match.arm in reasons
         and arm.digest not in reasons
     ]
-
