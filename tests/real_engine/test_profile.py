@@ -54,7 +54,8 @@ def test_a_steps_time_is_told_apart(tiny: EngineConfig, tiny_models: Path) -> No
     assert speculative.traced is not None
     assert (plain.traced.requests, plain.traced.positions) == (REQUESTS, 1.0)
     assert (speculative.traced.requests, speculative.traced.positions) == (REQUESTS, K + 1.0)
-    assert plain.timed[0].tokens_per_step == 1.0
+    # a server that lags behind its engine merges outputs
+    assert plain.timed[0].tokens_per_step == pytest.approx(1.0, abs=0.1)
     assert 1.7 < speculative.timed[0].tokens_per_step < 2.7  # the drafter agrees 60 % of the time: 2.18
     assert abs(speculative.timed[0].context - CONTEXT) < 0.25 * CONTEXT
     for profile, breakdown in (
