@@ -107,18 +107,25 @@ def _mean(counters: Counters, realised: float, forced: Forced, draws: float) -> 
 def _positions(counters: Counters, forced: Forced, draws: float) -> Gate:
     short = shorter_drafts(counters, len(forced.rates))
     counted = (*counters.accepted_per_position, *(0,) * len(forced.rates))
-    worst: tuple[float, int, float, float] | None = None  # (excess, position, away, limit)
+    worst: tuple[float, int, float, float] | None = None  # (share of the limit, position, away, limit)
     for position, (rate, accepted) in enumerate(zip(forced.rates, counted, strict=False), start=1):
         away = accepted / counters.drafts - rate
         limit = position_tolerance(rate, draws) + ACCEPTANCE_SHARE * rate
-        excess = (away if short else abs(away)) - limit
-        if worst is None or excess > worst[0]:
-            worst = (excess, position, away, limit)
+        share = _share(away if short else abs(away), limit)
+        if worst is None or share > worst[0]:
+            worst = (share, position, away, limit)
     assert worst is not None  # a drafter has at least one position
-    excess, position, away, limit = worst
+    share, position, away, limit = worst
     rate = forced.rates[position - 1]
     message = (
         f"position {position} of {len(forced.rates)}, the farthest off, was accepted in {rate + away:.4f} of "
         f"{counters.drafts} drafts; {rate:.4f} was asked for, allowed difference {limit:.4f}"
     )
-    return Gate(name=POSITIONS, passed=excess <= 1e-12, message=message, value=away, limit=limit)
+    return Gate(name=POSITIONS, passed=share <= 1.0, message=message, value=away, limit=limit)
+
+
+def _share(away: float, limit: float) -> float:
+    """Return how much of its limit a difference takes; where nothing is allowed, rounding takes nothing."""
+    if limit > 0.0:
+        return away / limit
+    return 0.0 if away < 1e-9 else math.inf
