@@ -12,6 +12,8 @@ POLL_SECONDS = 0.25
 """Pause between looks at the counters: every look costs the engine a little."""
 NEEDED = ("first_tokens", "generation_tokens", "step_intervals", "step_seconds", "running")
 """Counters without which steps cannot be timed."""
+LOOKS = 8
+"""Looks in a row at requests that began and run no more: some engines refresh what runs every few steps."""
 QUIET_SECONDS = 10.0
 """Longest wait for an engine to give up the requests of a hold that has ended."""
 
@@ -56,16 +58,20 @@ class Window:
         """Wait until every request of a hold is in decode.
 
         Raises:
-            ProfileError: they do not all fit into the batch or the KV cache, or were refused.
+            ProfileError: they do not all fit into the batch or the KV cache, were refused, or have ended.
             EngineError: the engine is gone.
         """
         deadline = time.monotonic() + self._patience
+        gone = 0
         while True:
             now = self._look(hold)
             started = now.since(self._before).first_tokens
             if started >= self._requests and now.running >= self._requests:
                 self._opened = now
                 return
+            gone = gone + 1 if started >= self._requests and not now.waiting else 0
+            if gone == LOOKS:
+                raise self._ended(now)
             if time.monotonic() > deadline:
                 message = (
                     f"{now.running} of {self._requests} requests run and {now.waiting} wait after "
@@ -92,18 +98,22 @@ class Window:
             passed = now.since(opened)
             made = passed.step_intervals / self._requests
             if now.running < self._requests:
-                message = (
-                    f"{self._requests - now.running} of {self._requests} requests ended or were thrown out "
-                    f"of the KV cache of {self._fleet.config.label} while its steps were timed; choose a "
-                    "smaller --concurrency or --context, or fewer --steps"
-                )
-                raise ProfileError(message)
+                raise self._ended(now)
             if made >= steps:
                 return self._shown(opened, passed)
             if time.monotonic() > deadline:
                 message = f"{made:.0f} of {steps} steps came in {self._patience:.0f} s; choose fewer --steps"
                 raise ProfileError(message)
             pause = _pause(made, steps, passed.time)
+
+    def _ended(self, now: Counters) -> ProfileError:
+        gone = self._requests - now.running
+        message = (
+            f"{gone} of {self._requests} requests ended, or were thrown out of the KV cache of "
+            f"{self._fleet.config.label}, before its steps were timed; choose a smaller --concurrency or "
+            "--context, or fewer --steps"
+        )
+        return ProfileError(message)
 
     def _shown(self, opened: Counters, passed: Counters) -> StepTime:
         lead = opened.since(self._before).generation_tokens / self._requests

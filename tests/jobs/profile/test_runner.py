@@ -22,7 +22,7 @@ CONFIG = EngineConfig(
     version=engine_named("emulator").version(None),
     model=Model(name="llama-3.1-8b", max_context=4096),
     device="emulated",
-    flags={"gpu": "a10", "time_scale": 0.1, "max_num_seqs": 4},
+    flags={"gpu": "a10", "max_num_seqs": 4},
 )
 PROMPTS = tuple(array("I", range(100 * number, 100 * number + 600)) for number in range(1, 9))
 
@@ -83,10 +83,10 @@ def test_more_requests_than_the_batch_holds_are_a_sentence(fleet: Fleet) -> None
 
 def test_answers_that_end_too_early_are_a_sentence(fleet: Fleet) -> None:
     window = Window(fleet, requests=2, prompt=600, patience=30.0)
-    with hold(fleet, 2, max_tokens=40) as held:
+    expected = pytest.raises(ProfileError, match=r"requests ended.*--steps")
+    with hold(fleet, 2, max_tokens=40) as held, expected:
         window.open(held)
-        with pytest.raises(ProfileError, match=r"requests ended.*--steps"):
-            window.wait(held, 1000)
+        window.wait(held, 1000)
 
 
 def test_a_refused_request_says_what_the_server_said(fleet: Fleet) -> None:
