@@ -37,7 +37,9 @@ class Watch:
     def _look(self) -> None:
         """End the replay if a replica hangs: its users would wait for one answer after another.
 
-        A stream that gets nothing while its replica serves others waits for its turn: it fails alone.
+        A stream that gets nothing while its replica serves others waits for its turn: it fails alone. Where
+        the replica itself has been silent for a while, that is not known yet: the streams of a replica that
+        hangs do not end at the same moment.
         """
         age = int(self._stall * 1e9)
         flights: defaultdict[str, list[Connection]] = defaultdict(list)
@@ -45,35 +47,39 @@ class Watch:
             if connection.answer is not None:
                 flights[connection.url].append(connection)
         for url, connections in flights.items():
-            if time.monotonic_ns() - self._spoke(url, connections) < age:
+            if self._silence(url, connections) < age // 2:
+                alone = f"no byte for {self._stall:g} s (timeouts.stall)"
+                self._break_off(connections, "stall", alone, age=age)
                 continue
             for connection in connections:
                 connection.take_in()
-            if time.monotonic_ns() - self._spoke(url, connections) >= age:
+            if self._silence(url, connections) >= age:
                 self.silent = (
                     f"the replica at {url} has {len(connections)} requests of this process and sent no token "
                     f"to any of them for {self._stall:g} s (timeouts.stall)"
                 )
                 self._pace.end()
-                self._break_off_all("hung", self.silent, age=0)
+                self._break_off(list(self._lines.connections()), "hung", self.silent, age=0)
                 return
-        self._break_off_all("stall", f"no byte for {self._stall:g} s (timeouts.stall)", age=age)
 
-    def _spoke(self, url: str, connections: list[Connection]) -> int:
-        """Return when the replica last sent a token, or began to owe one (ns)."""
+    def _silence(self, url: str, connections: list[Connection]) -> int:
+        """Return how long ago the replica last sent a token, or began to owe one (ns)."""
         ended = [last for replica, last in self._log.spoke.items() if self._urls[replica] == url]
         answers = [connection.answer for connection in connections if connection.answer is not None]
         times = [answer.reader.times[-1] for answer in answers if answer.reader.times]
         owed = min((answer.dispatched for answer in answers), default=time.monotonic_ns())
-        return max(*ended, *times, owed) if ended or times else owed
+        return time.monotonic_ns() - (max(*ended, *times, owed) if ended or times else owed)
 
     def _expire(self) -> None:
         self._pace.end()
-        self._break_off_all("deadline", f"the replay's deadline of {self._deadline:g} s passed", age=0)
+        detail = f"the replay's deadline of {self._deadline:g} s passed"
+        self._break_off(list(self._lines.connections()), "deadline", detail, age=0)
 
-    def _break_off_all(self, error: str, detail: str, *, age: int) -> None:
+    @staticmethod
+    def _break_off(connections: list[Connection], error: str, detail: str, *, age: int) -> None:
+        """Break off the answers that got nothing for `age` (ns)."""
         now = time.monotonic_ns()
-        for connection in list(self._lines.connections()):
+        for connection in connections:
             answer = connection.answer
             if answer is None or now - answer.heard < age:
                 continue

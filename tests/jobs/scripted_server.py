@@ -118,6 +118,15 @@ class Script:
         await self.tokens(body, 3)
         await asyncio.sleep(60)
 
+    async def answer_falls_silent(self, body: dict[str, Any]) -> None:
+        """The stream of conversation c0 stalls at once, the others most of a second later."""
+        self.stream_head()
+        await self.tokens(body, 3)
+        if body["prompt"][3] != 100:
+            await asyncio.sleep(0.8)
+            await self.tokens(body, 6)
+        await asyncio.sleep(60)
+
     async def answer_neglects_c0(self, body: dict[str, Any]) -> None:
         """The first turn of conversation c0 stalls; the others are answered, slowly."""
         if body["prompt"][3] == 100 and len(body["prompt"]) == 4:

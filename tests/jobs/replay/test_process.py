@@ -139,7 +139,7 @@ def test_a_replica_that_says_nothing_to_anybody_ends_the_replay(
     play: Play, scripted_url: str, tmp_path: Path
 ) -> None:
     with pytest.raises(SilentReplicaError, match=f"replica at {scripted_url} has 2 requests.*for 2 s"):
-        play("stall", users=2, epochs=2, stall_seconds=2.0)
+        play("falls_silent", users=2, epochs=2, stall_seconds=2.0)
     requests = (tmp_path / "shard-0" / "requests.jsonl").read_text().splitlines()
     assert len(requests) == 2, "the users went on with their next requests"
 
