@@ -15,7 +15,7 @@ from engines.vllm_version import installed
 from orchestrator.built_acceptance import FILE
 from orchestrator.sweep import config_folder
 
-pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(900)]
 
 
 def option(name: str) -> Drafter:

@@ -20,7 +20,7 @@ from engines.vllm_flags import SWITCHES, VALUES
 from engines.vllm_speculation import FREE_CLASS, METHODS
 from tests.real_engine.grid import FEW, Grid, mixture_of_experts, with_mask_token
 
-pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(900)]
 
 Parse = Callable[..., list[str | None]]
 
