@@ -5,11 +5,10 @@ are SGLang's own with underscores, checked against 0.5.23 (`tests/engines/sglang
 one word in one of the two sets.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
-from engines.errors import EngineConfigError
+from engines.flags import FlagTable
 
 SWITCHES = frozenset(
     {
@@ -142,42 +141,21 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
 """Keys of the groups `cache` and `decode`, with the flags that would set the same thing once more."""
 
 
+FLAGS = FlagTable(
+    engine="SGLang",
+    switches=SWITCHES,
+    values=VALUES,
+    owned=OWNED,
+    pinned=PINNED,
+    examples="page_size, max_running_requests",
+)
+"""All of them."""
+
+
 def flag_words(flags: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the command-line words of `flags`, in the order of their names.
 
     Raises:
         EngineConfigError: an unknown, owned or pinned flag, or a value of the wrong kind; names the key.
     """
-    words: list[str] = []
-    for name, value in sorted(flags.items()):
-        words.extend(_words(name, value))
-    return tuple(words)
-
-
-def _words(name: str, value: Any) -> list[str]:
-    option = "--" + name.replace("_", "-")
-    if name in SWITCHES:
-        if not isinstance(value, bool):
-            message = f"engine.flags.{name} is {value!r}; it is a switch of SGLang: choose true or false"
-            raise EngineConfigError(message)
-        return [option] if value else []
-    if name in VALUES:
-        if value is None or isinstance(value, bool):
-            message = f"engine.flags.{name} is {value!r}; SGLang's {option} takes a value: give one"
-            raise EngineConfigError(message)
-        if isinstance(value, Mapping):
-            return [option, json.dumps(value, sort_keys=True)]
-        if isinstance(value, list | tuple):
-            return [option, *map(str, value)]
-        return [option, str(value)]
-    if name in OWNED:
-        message = f"engine.flags.{name} is set by {OWNED[name]}; use that key instead"
-        raise EngineConfigError(message)
-    if name in PINNED:
-        message = f"engine.flags.{name} cannot be changed: {PINNED[name]}; remove it"
-        raise EngineConfigError(message)
-    message = (
-        f"engine.flags.{name} is not an SGLang flag this adapter knows; write SGLang's own flag with "
-        "underscores (page_size, max_running_requests, ...), or remove it"
-    )
-    raise EngineConfigError(message)
+    return FLAGS.words(flags)

@@ -1,17 +1,11 @@
-"""The command line and the environment that start vLLM.
+"""The command line and the environment that start vLLM."""
 
-The environment is an allow-list: nothing of the caller's own (least of all Ray's variables, which would make
-vLLM join the caller's cluster) reaches the engine unless it is named here.
-"""
-
-import os
 from collections.abc import Mapping
-from dataclasses import replace
-from pathlib import Path
 
 from engines.base import Command, Site
 from engines.errors import EngineConfigError
 from engines.spec import EngineConfig
+from engines.surroundings import located, surroundings
 from engines.vllm_flags import flag_words
 from engines.vllm_speculation import speculation_words
 from engines.vllm_strategy import engine_flags, runner_environment
@@ -20,40 +14,19 @@ CPU_SERVER = "vllm.entrypoints.openai.api_server"
 """The console command of the CPU distribution asks for the metadata of a package called `vllm` and fails."""
 GPU_SERVER = "vllm.entrypoints.cli.main"
 
-INHERITED = (
-    "PATH",
-    "HOME",
-    "USER",
-    "LANG",
-    "LC_ALL",
-    "TZ",
-    "TMPDIR",
-    "LD_LIBRARY_PATH",
-    "SSL_CERT_FILE",
-    "HF_HOME",  # where models lie, and a token file where one is needed: tokens never travel in variables
-    "HF_HUB_CACHE",
-    "VLLM_CACHE_ROOT",  # compile caches are keyed by their content, so engines may share them
-    "TORCHINDUCTOR_CACHE_DIR",
-    "TRITON_CACHE_DIR",
-    "CUDA_HOME",
-    "NCCL_SOCKET_IFNAME",
-)
-"""Variables taken over from our own environment where they are set."""
-
 FIXED: Mapping[str, str] = {
     "VLLM_SERVER_DEV_MODE": "1",  # cache reset and the resolved configuration
     "VLLM_NO_USAGE_STATS": "1",
     "DO_NOT_TRACK": "1",
-    "PYTHONUNBUFFERED": "1",
-    "PYTHONHASHSEED": "0",  # prefix-cache block hashes start from it
-    "PYTHONNOUSERSITE": "1",
 }
 """Variables of every vLLM engine."""
 
 PLUGIN = "specload_synthetic"
 """General plugin of the wheel `specload-vllm`: synthetic acceptance on the CPU."""
 
-OWNED_ENV = frozenset({"CUDA_VISIBLE_DEVICES", "VLLM_CPU_OMP_THREADS_BIND", "VLLM_PORT", "RAY_ADDRESS"})
+INHERITED = ("VLLM_CACHE_ROOT",)
+"""Taken over where it is set: compile caches are keyed by their content, so engines may share them."""
+OWNED = ("VLLM_CPU_OMP_THREADS_BIND", "VLLM_PORT")
 """Variables the placement sets; `engine.env` may not."""
 
 
@@ -64,18 +37,11 @@ def vllm_command(config: EngineConfig, site: Site) -> Command:
         EngineConfigError: a setting vLLM's adapter does not know, or a configuration without model or
         interpreter.
     """
-    if config.model.path is None:
-        message = f"model.path of {config.model.name} is not set; vLLM needs a model folder or a hub name"
-        raise EngineConfigError(message)
-    if config.python is None:
-        message = "engine.python is not set; name the interpreter of the environment that has vLLM in it"
-        raise EngineConfigError(message)
-    layout = config.layout
-    server = (CPU_SERVER, "--model", _place(config.model.path))
-    if config.device == "gpu":
-        server = (GPU_SERVER, "serve", _place(config.model.path))
+    python, placed = located(config, "vLLM")
+    layout, model = config.layout, str(placed.model.path)
+    server = (GPU_SERVER, "serve", model) if config.device == "gpu" else (CPU_SERVER, "--model", model)
     words = [
-        str(Path(config.python).absolute()),
+        python,
         "-m",
         *server,
         *("--served-model-name", config.model.name),
@@ -96,7 +62,7 @@ def vllm_command(config: EngineConfig, site: Site) -> Command:
         words += ["--distributed-executor-backend", "mp"]
     words += flag_words(engine_flags(config))
     words += _clamp_words(config, site)
-    words += speculation_words(_placed(config).drafter)
+    words += speculation_words(placed.drafter)
     return Command(argv=tuple(words), env=environment(config, site), cwd=site.directory)
 
 
@@ -111,23 +77,18 @@ def _clamp_words(config: EngineConfig, site: Site) -> tuple[str, ...]:
 
 
 def environment(config: EngineConfig, site: Site) -> dict[str, str]:
-    """Return the engine's whole environment."""
-    for name in sorted(config.env):
-        if name in OWNED_ENV or name.startswith("RAY_"):
-            message = f"engine.env.{name} is set by the placement; remove it"
-            raise EngineConfigError(message)
-    env = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    """Return the engine's whole environment.
+
+    Raises:
+        EngineConfigError: `engine.env` sets what the placement sets.
+    """
+    env = surroundings(config, site, inherited=INHERITED, owned=OWNED)
     env |= FIXED
     env |= runner_environment(config)
-    if Path(config.model.path or "").is_dir():
-        env["HF_HUB_OFFLINE"] = "1"
     if config.device == "cpu":
         env["VLLM_PLUGINS"] = PLUGIN
-        env["CUDA_VISIBLE_DEVICES"] = ""
         if binding := thread_binding(config, site.cpus):
             env["VLLM_CPU_OMP_THREADS_BIND"] = binding
-    elif site.devices:
-        env["CUDA_VISIBLE_DEVICES"] = ",".join(site.devices)
     return env | dict(config.env)
 
 
@@ -145,14 +106,3 @@ def thread_binding(config: EngineConfig, cpus: tuple[int, ...]) -> str | None:
         return "|".join(str(cpus[rank % len(cpus)]) for rank in range(ranks))
     parts = (cpus[rank * share : (rank + 1) * share] for rank in range(ranks))
     return "|".join(",".join(map(str, part)) for part in parts)
-
-
-def _place(path: str) -> str:
-    """Return a folder as an absolute path (the engine works in a folder of its own), a hub name as it is."""
-    return str(Path(path).absolute()) if Path(path).is_dir() else path
-
-
-def _placed(config: EngineConfig) -> EngineConfig:
-    if config.drafter.model is None:
-        return config
-    return replace(config, drafter=replace(config.drafter, model=_place(config.drafter.model)))

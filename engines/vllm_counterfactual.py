@@ -7,7 +7,6 @@ stays in step), and asks for no token.
 
 from engines.base import Rule
 from engines.spec import EngineConfig
-from engines.vllm_strategy import graphs, runs_v2
 
 _DYNAMIC = "num_speculative_tokens_per_batch_size"
 _FIXED_LENGTH = {
@@ -52,18 +51,6 @@ def _contradiction(config: EngineConfig) -> str | None:
     return None
 
 
-def _graphs(config: EngineConfig) -> str | None:
-    if not config.drafter.loaded_only or config.device != "gpu" or runs_v2(config):
-        return None
-    if graphs(config) in ("none", "piecewise"):
-        return None
-    return (
-        "with draft lengths by batch size vLLM's V1 model runner falls back to piecewise CUDA graphs, and "
-        "the baseline keeps full ones: the pair would compare graphs; set decode.cuda_graphs=piecewise, or "
-        "decode.model_runner=v2"
-    )
-
-
 def _already_clamped(config: EngineConfig) -> str | None:
     if config.kv_match is None or "num_gpu_blocks_override" not in config.flags:
         return None
@@ -88,11 +75,6 @@ COUNTERFACTUAL_RULES: tuple[Rule, ...] = (
         name="vllm_loaded_contradiction",
         meaning="A drafter that is only loaded has no draft lengths to choose and no acceptance to force.",
         check=_contradiction,
-    ),
-    Rule(
-        name="vllm_loaded_graphs",
-        meaning="A drafter that is only loaded runs the CUDA graphs of its baseline.",
-        check=_graphs,
     ),
     Rule(
         name="vllm_kv_already_clamped",

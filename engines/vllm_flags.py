@@ -4,11 +4,10 @@ A flag that is missing here is refused, so a slip of the keyboard cannot silentl
 are vLLM's own with underscores; checked against vLLM 0.32. A new flag is one word in one of the two sets.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
-from engines.errors import EngineConfigError
+from engines.flags import FlagTable
 
 SWITCHES = frozenset(
     {
@@ -135,42 +134,22 @@ DEFAULTS: Mapping[str, Any] = {
 """Flags held equal in all arms even where the user says nothing."""
 
 
+FLAGS = FlagTable(
+    engine="vLLM",
+    switches=SWITCHES,
+    values=VALUES,
+    owned=OWNED,
+    pinned=PINNED,
+    examples="block_size, max_num_seqs",
+    negated=True,
+)
+"""All of them."""
+
+
 def flag_words(flags: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the command-line words of `flags` on top of `DEFAULTS`, in the order of their names.
 
     Raises:
         EngineConfigError: an unknown, owned or pinned flag, or a value of the wrong kind; names the key.
     """
-    words: list[str] = []
-    for name, value in sorted({**DEFAULTS, **flags}.items()):
-        words.extend(_words(name, value))
-    return tuple(words)
-
-
-def _words(name: str, value: Any) -> list[str]:
-    option = "--" + name.replace("_", "-")
-    if name in SWITCHES:
-        if not isinstance(value, bool):
-            message = f"engine.flags.{name} is {value!r}; it is a switch of vLLM: choose true or false"
-            raise EngineConfigError(message)
-        return [option if value else "--no-" + name.replace("_", "-")]
-    if name in VALUES:
-        if value is None or isinstance(value, bool):
-            message = f"engine.flags.{name} is {value!r}; vLLM's {option} takes a value: give one"
-            raise EngineConfigError(message)
-        if isinstance(value, Mapping):
-            return [option, json.dumps(value, sort_keys=True)]
-        if isinstance(value, list | tuple):
-            return [option, *map(str, value)]
-        return [option, str(value)]
-    if name in OWNED:
-        message = f"engine.flags.{name} is set by {OWNED[name]}; use that key instead"
-        raise EngineConfigError(message)
-    if name in PINNED:
-        message = f"engine.flags.{name} cannot be changed: {PINNED[name]}; remove it"
-        raise EngineConfigError(message)
-    message = (
-        f"engine.flags.{name} is not a vLLM flag this adapter knows; write vLLM's own flag with underscores "
-        "(block_size, max_num_seqs, ...), or remove it"
-    )
-    raise EngineConfigError(message)
+    return FLAGS.words({**DEFAULTS, **flags})

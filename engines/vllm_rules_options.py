@@ -152,7 +152,8 @@ def _dynamic_ranges(config: EngineConfig) -> str | None:
 
 
 def _dynamic_graphs(config: EngineConfig) -> str | None:
-    if DYNAMIC not in config.drafter.options or config.device != "gpu" or runs_v2(config):
+    by_batch_size = DYNAMIC in config.drafter.options or config.drafter.loaded_only  # then K=0 at every size
+    if not by_batch_size or config.device != "gpu" or runs_v2(config):
         return None
     if graphs(config) in ("none", "piecewise"):
         return None
@@ -225,7 +226,7 @@ OPTION_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="vllm_dynamic_graphs",
-        meaning="K by batch size runs the CUDA graphs of its baseline.",
+        meaning="K by batch size, and a drafter that is only loaded, run the CUDA graphs of their baseline.",
         check=_dynamic_graphs,
     ),
 )

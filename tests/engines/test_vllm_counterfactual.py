@@ -11,7 +11,6 @@ from engines.acceptance import Acceptance
 from engines.base import KVCapacity, Site
 from engines.errors import EngineConfigError
 from engines.spec import Drafter, EngineConfig, KVMatch, Layout, Model
-from engines.strategy import Decode
 from engines.vllm_command import vllm_command
 from engines.vllm_counterfactual import COUNTERFACTUAL_RULES
 
@@ -30,10 +29,6 @@ EXAMPLES: dict[str, tuple[EngineConfig, EngineConfig]] = {
     "vllm_loaded_method": (config(), config(Drafter(method="medusa", k=3, loaded_only=True))),
     "vllm_loaded_ranks": (config(layout=Layout(tp=2)), config(layout=Layout(dp=2))),
     "vllm_loaded_contradiction": (config(), config(replace(LOADED, options=LENGTHS))),
-    "vllm_loaded_graphs": (
-        config(device="gpu", decode=Decode(cuda_graphs="piecewise")),
-        config(device="gpu"),
-    ),
     "vllm_kv_already_clamped": (MATCHED, replace(MATCHED, flags={"num_gpu_blocks_override": 100})),
 }
 """Rule -> a configuration that it accepts, and one that it refuses."""
