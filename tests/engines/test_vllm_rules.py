@@ -289,7 +289,7 @@ EXAMPLES: dict[str, tuple[list[EngineConfig], list[EngineConfig]]] = {
             lengths("eagle3", LENGTHS, device="cpu"),
             lengths("eagle3", LENGTHS, flags={"compilation_config": {"cudagraph_mode": "PIECEWISE"}}),
         ],
-        [lengths("eagle3", LENGTHS), config(drafter=head("eagle3", k=0, loaded_only=True))],
+        [lengths("eagle3", LENGTHS), config(drafter=head("eagle3", loaded_only=True))],
     ),
 }
 """Rule -> configurations that it accepts, and configurations that it refuses."""
