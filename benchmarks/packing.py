@@ -1,6 +1,6 @@
 """How well a sweep of mixed blocks is packed over the nodes of a cluster, and what the driver costs a cell.
 
-    python benchmarks/packing.py [--seconds 1.0] [--cells 50,5000] [--mlflow 50]
+    python benchmarks/packing.py [--seconds 2.0] [--cells 50,5000] [--mlflow 50]
 
 Everything is real, Ray's nodes and processes, pool, driver, ledger and report, except engines and load: a
 block only sleeps as long as its engine starts and replays would take (`sleeping.py`).
@@ -10,7 +10,8 @@ their durations before, as in the first sweep of a study; the driver learns them
 bound is what the sizes of the nodes allow: the longest block, and for each size g the device time of slices
 of at least g over the devices of nodes of at least g. `serial` is the order of `vllm bench sweep`: one block
 after the other on the whole cluster. Both use the seconds that the blocks slept; placing them, starting their
-processes and writing results counts against the packing.
+processes and writing results counts against the packing. Ten nodes' processes on a small machine weigh more
+beside blocks of a minute than a cluster's beside blocks of an hour: --seconds scales what is slept.
 
 Driver: sweeps without any sleep, so that the driver is what everything waits for: wall time from the first
 recorded cell to the last, over the cells; the time for the report at the end; and the driver's peak memory,
@@ -57,7 +58,9 @@ RUNS = {50: (2, 5), 500: (5, 10), 5000: (20, 10)}
 def main() -> int:
     """Run both parts, print the tables and, last, one line of JSON."""
     parser = argparse.ArgumentParser(description="packing of mixed blocks, and the driver's cost")
-    parser.add_argument("--seconds", type=float, default=1.0, help="an engine start takes 1.5 times as long")
+    parser.add_argument(
+        "--seconds", type=float, default=2.0, help="shortest replay; an engine start takes 1.5 times as long"
+    )
     parser.add_argument("--cells", default="50,5000", help=f"sizes of the driver's sweeps: of {list(RUNS)}")
     parser.add_argument(
         "--mlflow", default="50", help="sizes that are run with MLflow on SQLite too; '' for none"
