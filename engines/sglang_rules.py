@@ -7,6 +7,7 @@ from pathlib import Path
 
 from engines.base import Rule, Site
 from engines.errors import EngineConfigError
+from engines.methods import missing_model
 from engines.rules import model_facts
 from engines.sglang_command import environment, layout_words
 from engines.sglang_flags import flag_words
@@ -35,10 +36,7 @@ def _settings(config: EngineConfig) -> str | None:
 
 
 def _drafter_model(config: EngineConfig) -> str | None:
-    method = METHODS.get(config.drafter.method)
-    if method is not None and method.needs_model and config.drafter.model is None:
-        return f"the drafter {config.drafter.method!r} needs a model; set drafter.model"
-    return None
+    return missing_model(METHODS, config.drafter)
 
 
 def _mtp_layers(config: EngineConfig) -> str | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from engines.acceptance_translation import Forced, sglang_acceptance
 from engines.errors import EngineConfigError
+from engines.methods import known_method
 from engines.spec import Drafter
 
 
@@ -72,20 +73,7 @@ def speculative_flags(drafter: Drafter) -> dict[str, Any]:
     """
     if drafter.is_none:
         return {}
-    method = METHODS.get(drafter.method)
-    if method is None:
-        message = f"drafter.method is {drafter.method!r}; SGLang runs {', '.join(sorted(METHODS))} and none"
-        raise EngineConfigError(message)
-    for key in sorted(drafter.options):
-        if key not in method.options:
-            message = (
-                f"drafter.options.{key} is no setting of {drafter.method!r} in SGLang; it takes "
-                f"{', '.join(sorted(method.options))}"
-            )
-            raise EngineConfigError(message)
-    if drafter.model is not None and not method.takes_model:
-        message = f"drafter.model is set, but the drafter {drafter.method!r} has no model; remove it"
-        raise EngineConfigError(message)
+    method = known_method(METHODS, drafter, engine="SGLang")
     if drafter.draft_tp is not None:
         message = "drafter.draft_tp is set, but SGLang splits a drafter like its target; remove it"
         raise EngineConfigError(message)

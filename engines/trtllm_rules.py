@@ -7,6 +7,7 @@ from pathlib import Path, PurePath
 
 from engines.base import Rule, Site
 from engines.errors import EngineConfigError
+from engines.methods import missing_model
 from engines.rules import model_facts
 from engines.spec import PINNED_ROUTING, EngineConfig
 from engines.trtllm_command import environment
@@ -72,10 +73,7 @@ def _experts(config: EngineConfig) -> str | None:
 
 
 def _drafter_model(config: EngineConfig) -> str | None:
-    method = METHODS.get(config.drafter.method)
-    if method is not None and method.needs_model and config.drafter.model is None:
-        return f"the drafter {config.drafter.method!r} needs a model; set drafter.model"
-    return None
+    return missing_model(METHODS, config.drafter)
 
 
 def _scheduling(config: EngineConfig) -> str | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from engines.acceptance_translation import Forced, trtllm_acceptance
 from engines.errors import EngineConfigError
+from engines.methods import known_method
 from engines.spec import Drafter
 
 
@@ -71,23 +72,7 @@ def speculative_config(drafter: Drafter) -> dict[str, Any] | None:
     """
     if drafter.is_none:
         return None
-    method = METHODS.get(drafter.method)
-    if method is None:
-        message = (
-            f"drafter.method is {drafter.method!r}; TensorRT-LLM runs {', '.join(sorted(METHODS))} and none"
-        )
-        raise EngineConfigError(message)
-    known = method.options | COMMON_OPTIONS
-    for key in sorted(drafter.options):
-        if key not in known:
-            message = (
-                f"drafter.options.{key} is no setting of {drafter.method!r} in TensorRT-LLM; it takes "
-                f"{', '.join(sorted(known))}"
-            )
-            raise EngineConfigError(message)
-    if drafter.model is not None and not method.takes_model:
-        message = f"drafter.model is set, but the drafter {drafter.method!r} has no model; remove it"
-        raise EngineConfigError(message)
+    method = known_method(METHODS, drafter, engine="TensorRT-LLM", common=COMMON_OPTIONS)
     if drafter.draft_tp is not None:
         message = "drafter.draft_tp is set, but TensorRT-LLM splits a drafter like its target; remove it"
         raise EngineConfigError(message)

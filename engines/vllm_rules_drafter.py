@@ -8,9 +8,10 @@ import re
 from pathlib import Path
 
 from engines.base import Rule
+from engines.methods import missing_model
 from engines.rules import model_facts
 from engines.spec import EngineConfig
-from engines.vllm_speculation import method_of
+from engines.vllm_speculation import METHODS, method_of
 from engines.vllm_strategy import runs_v2
 from engines.vllm_version import installed
 
@@ -54,10 +55,7 @@ def _no_proposer(config: EngineConfig) -> str | None:
 
 
 def _drafter_model(config: EngineConfig) -> str | None:
-    drafter = config.drafter
-    if method_of(config.drafter).needs_model and drafter.model is None:
-        return f"the drafter {drafter.method!r} needs a model; set drafter.model"
-    return None
+    return missing_model(METHODS, config.drafter)
 
 
 def _custom_class(config: EngineConfig) -> str | None:

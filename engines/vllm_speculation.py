@@ -12,6 +12,7 @@ from typing import Any
 
 from engines.acceptance_translation import vllm_acceptance
 from engines.errors import EngineConfigError
+from engines.methods import known_method
 from engines.spec import Drafter
 
 FREE_CLASS = "specload_vllm.free.FreeDrafter"
@@ -214,21 +215,7 @@ def speculative_config(drafter: Drafter) -> dict[str, Any] | None:
     """
     if drafter.is_none:
         return None
-    method = METHODS.get(drafter.method)
-    if method is None:
-        message = f"drafter.method is {drafter.method!r}; vLLM runs {', '.join(sorted(METHODS))} and none"
-        raise EngineConfigError(message)
-    known = method.options | COMMON_OPTIONS
-    for key in sorted(drafter.options):
-        if key not in known:
-            message = (
-                f"drafter.options.{key} is no setting of {drafter.method!r} in vLLM; it takes "
-                f"{', '.join(sorted(known))}"
-            )
-            raise EngineConfigError(message)
-    if drafter.model is not None and not method.takes_model:
-        message = f"drafter.model is set, but the drafter {drafter.method!r} has no model; remove it"
-        raise EngineConfigError(message)
+    method = known_method(METHODS, drafter, engine="vLLM", common=COMMON_OPTIONS)
     if drafter.draft_tp is not None and not method.draft_tp:
         message = (
             f"drafter.draft_tp is set, but vLLM splits the drafter {drafter.method!r} like its target, or "
