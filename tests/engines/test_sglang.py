@@ -42,7 +42,7 @@ def drafting(method: str, k: int = 3, **changes: Any) -> EngineConfig:
 
 def options(arm: EngineConfig, site: Site | None = None) -> dict[str, str]:
     """Return the command line as option -> value (empty for a switch)."""
-    words = ENGINE.command(arm, site or Site(port=4711, directory=Path("/work"))).argv[3:]
+    words = ENGINE.command(arm, site or Site(port=4711, directory=Path("/site"))).argv[3:]
     found: dict[str, str] = {}
     for word in words:
         if word.startswith("--"):
@@ -161,11 +161,11 @@ def test_what_it_cannot_do_is_refused_by_key(changes: dict[str, Any], words: str
     arm = config(**changes)
     assert any(words in refusal.reason for refusal in ENGINE.refusals(arm)), ENGINE.refusals(arm)
     with pytest.raises(EngineConfigError):
-        ENGINE.command(arm, Site(port=1, directory=Path("/work")))
+        ENGINE.command(arm, Site(port=1, directory=Path("/site")))
 
 
 def test_forced_acceptance_is_in_the_environment() -> None:
-    command = ENGINE.command(drafting("eagle3", acceptance=FORCED), Site(port=1, directory=Path("/work")))
+    command = ENGINE.command(drafting("eagle3", acceptance=FORCED), Site(port=1, directory=Path("/site")))
     assert float(command.env["SGLANG_SIMULATE_ACC_LEN"]) == pytest.approx(FORCED.mean_length(3), abs=1e-5)
     assert command.env["SGLANG_SIMULATE_ACC_TOKEN_MODE"] == "real-draft-token"
     assert not any(
@@ -174,7 +174,7 @@ def test_forced_acceptance_is_in_the_environment() -> None:
 
 
 def test_matched_kv_is_a_pool_of_so_many_tokens() -> None:
-    site = Site(port=1, directory=Path("/work"), kv=KVCapacity(tokens=10_000, block_size=16, ranks=2))
+    site = Site(port=1, directory=Path("/site"), kv=KVCapacity(tokens=10_000, block_size=16, ranks=2))
     arm = drafting("eagle3").matched_baseline()
     assert options(arm, site)["--max-total-tokens"] == "5000"
     unknown = replace(site, kv=KVCapacity(tokens=None, block_size=16))

@@ -21,7 +21,7 @@ from engines.trtllm_speculation import METHODS
 
 ENGINE = TrtllmEngine()
 PAGE = (Path(__file__).parent / "pages" / "trtllm.txt").read_text()
-SITE = Site(port=4711, directory=Path("/work"))
+SITE = Site(port=4711, directory=Path("/site"))
 FORCED = Acceptance(alpha=0.74)
 
 
@@ -65,7 +65,7 @@ def test_k_is_the_longest_draft(method: str, decoding: str) -> None:
 def test_the_command_line_and_what_every_engine_gets() -> None:
     command = ENGINE.command(config(layout=Layout(tp=2, expert_parallel=True)), SITE)
     words = " ".join(command.argv)
-    assert words.endswith(f"--tp_size 2 --pp_size 1 --ep_size 2 --extra_llm_api_options /work/{CONFIG_NAME}")
+    assert words.endswith(f"--tp_size 2 --pp_size 1 --ep_size 2 --extra_llm_api_options /site/{CONFIG_NAME}")
     assert "serve some/model --backend pytorch --host 127.0.0.1 --port 4711 --max_seq_len 4096" in words
     found = content(config())
     assert found == {"return_perf_metrics": True, "enable_iter_perf_stats": True, "stream_interval": 1}
