@@ -118,7 +118,7 @@ def test_every_command_line_is_one_that_sglang_parses(
         if ENGINE.refusals(arm):
             refused += 1
             continue
-        argv = ENGINE.command(arm, Site(port=1, directory=Path("/work"))).argv
+        argv = ENGINE.command(arm, Site(port=1, directory=Path("/site"))).argv
         found = parser.parse_args(argv[3:])
         assert (found.tp_size, found.dp_size, found.enable_metrics) == (layout.tp, layout.dp, True)
         assert bool(found.speculative_algorithm) != drafter.is_none
