@@ -4,8 +4,10 @@ The terminal, the report and JSON all show the same sections, so an analysis is 
 from a sweep to a section, and one line in `analysis.sections`.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pandas as pd
 
@@ -44,7 +46,32 @@ class Section:
         names = [str(name) for name in (self.shown or self.frame.columns)]
         return tuple(name for name in names if _figure(name) == name or _figure(name) not in names)
 
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the frame as plain values, None for what is missing."""
+        return [
+            {str(name): _plain(value) for name, value in row.items()} for row in self.frame.to_dict("records")
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "columns": dict(self.columns),
+            "rows": self.rows(),
+            "notes": list(self.notes),
+            "missing": self.missing if self.frame.empty else "",
+        }
+
 
 def _figure(name: str) -> str:
     """Return the column that `x_lo` and `x_hi` are the interval of; other names as they are."""
     return name[:-3] if name.endswith(("_lo", "_hi")) else name
+
+
+def _plain(value: Any) -> Any:
+    """Return a frame's value as JSON knows it: numpy's scalars as Python's, what is not a number as None."""
+    value = value.item() if hasattr(value, "item") else value
+    if value is pd.NaT or value is pd.NA or (isinstance(value, float) and not math.isfinite(value)):
+        return None
+    return list(value) if isinstance(value, tuple) else value

@@ -70,6 +70,11 @@ COMMANDS = (
         example="specload report results/SWEEP",
     ),
     Command(
+        name="analyse",
+        help="what the numbers of a sweep mean, part by part",
+        example="specload analyse results/SWEEP k_sweep decomposition",
+    ),
+    Command(
         name="capacity",
         help="what the KV caches of a sweep hold, and what a drafter takes of them",
         example="specload capacity results/SWEEP",

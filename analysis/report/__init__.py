@@ -11,6 +11,7 @@ from plotly.offline import get_plotlyjs
 
 from analysis.report.context import build_context
 from analysis.report.format import FILTERS
+from analysis.report.section import heading, table_rows
 from analysis.summary import Summary
 from jobs.result import CellResult
 
@@ -56,7 +57,7 @@ def render(
         lstrip_blocks=True,
         loader=jinja2.FunctionLoader(lambda name: (folder / name).read_text(encoding="utf-8")),
     )
-    environment.filters.update(FILTERS)
+    environment.filters.update(FILTERS, heading=heading, table_rows=table_rows)
     context = build_context(directory, plan=plan, results=results, summary=summary)
     style = Markup((folder / "style.css").read_text(encoding="utf-8"))  # noqa: S704 - our own file
     script = Markup(get_plotlyjs()) if context["figures"] else ""  # noqa: S704 - plotly's own bundle

@@ -14,10 +14,11 @@ from analysis.axis import AXES, number
 from analysis.capacity import capacity_rows, memory_costs
 from analysis.figures import k_figures, layout_figure, ratio_figure
 from analysis.fit import CONFIDENCE
-from analysis.frame import arm_labels, as_results, cells_frame
+from analysis.frame import Sweep, arm_labels, as_results, cells_frame
 from analysis.objectives import OBJECTIVES
 from analysis.report.engines import command_lines, differences
 from analysis.rows import VerdictRow
+from analysis.sections import SECTIONS
 from analysis.summary import Summary
 from jobs.metric_names import METRICS
 from jobs.result import MEASURED, CellResult
@@ -67,6 +68,7 @@ def build_context(
     cells = as_results(results)
     labels = arm_labels(cells)
     planned = [cell for cell in cells if cell.round == 0]
+    sweep = Sweep(directory=directory, plan=dict(plan), cells=cells_frame(cells), results=cells)
     return {
         "plan": plan,
         "title": str(plan.get("sweep") or plan.get("name") or directory.name),
@@ -81,6 +83,7 @@ def build_context(
         "level": number,
         "blocks": len({cell.block for cell in planned}),
         "figures": _figures(summary, planned),
+        "sections": [make(sweep) for make in SECTIONS.values()] if cells else [],
         "capacities": capacity_rows(planned),
         "memory_costs": memory_costs(planned),
         "failed_gates": [

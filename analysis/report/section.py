@@ -1,0 +1,38 @@
+"""A section as text, cell by cell: the same words in the report and in the terminal."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from analysis.report.format import ABSENT, number, text
+from analysis.section import Section
+
+
+def heading(column: str) -> str:
+    """Return a column's name for people."""
+    return column.replace("factor:", "").replace("_", " ")
+
+
+def table_rows(section: Section) -> list[list[tuple[str, str]]]:
+    """Return a row of (figure, its interval) for every row of the frame, in the order of `section.visible`.
+
+    The interval is empty where a figure has none.
+    """
+    return [[cell_text(row, column) for column in section.visible] for row in section.rows()]
+
+
+def cell_text(row: Mapping[str, Any], column: str) -> tuple[str, str]:
+    """Return one figure and its interval as text."""
+    low, high = row.get(f"{column}_lo"), row.get(f"{column}_hi")
+    known = low is not None or high is not None
+    interval = f"{_value(low)} to {_value(high)}" if known else ""
+    return _value(row.get(column)), interval
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return ABSENT
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return number(value, 4) if isinstance(value, float) else text(value)

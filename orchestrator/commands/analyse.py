@@ -1,0 +1,51 @@
+"""`specload analyse`: the parts of a sweep's analysis as tables, or as JSON."""
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from orchestrator.errors import ConfigError
+from orchestrator.tables import console
+
+SUMMARY = (
+    "Print what the numbers of a sweep mean: a table for each part of the analysis, with what has to be said "
+    "about it. Without names every part; the names are listed by `specload analyse results/SWEEP --list`."
+)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Print the sections of one sweep."""
+    parser = argparse.ArgumentParser(
+        prog="specload analyse",
+        description=SUMMARY,
+        epilog="example: specload analyse results/SWEEP k_sweep decomposition",
+    )
+    parser.add_argument("sweep", type=Path, help="results/SWEEP")
+    parser.add_argument("section", nargs="*", help="names of parts")
+    parser.add_argument("--list", action="store_true", help="print the names of the parts only")
+    parser.add_argument("--explain", action="store_true", help="define every column below its table")
+    parser.add_argument("--json", action="store_true", help="print JSON: columns, rows, notes")
+    options = parser.parse_args(arguments)
+    # Late: pandas and scipy take a second to load, and `--help` should not wait for them.
+    from analysis.frame import load_sweep  # noqa: PLC0415 - see above
+    from analysis.sections import SECTIONS  # noqa: PLC0415 - see above
+    from orchestrator.section_tables import section_tables  # noqa: PLC0415 - see above
+
+    out = console()
+    if options.list:
+        out.print("\n".join(SECTIONS), markup=False)
+        return 0
+    unknown = [name for name in options.section if name not in SECTIONS]
+    if unknown:
+        message = f"there is no part {', '.join(unknown)}; parts are {', '.join(SECTIONS)}"
+        raise ConfigError(message)
+    sweep = load_sweep(options.sweep)
+    found = [SECTIONS[name](sweep) for name in (options.section or SECTIONS)]
+    if options.json:
+        print(
+            json.dumps({"sections": [section.to_dict() for section in found]}, indent=1, ensure_ascii=False)
+        )
+    else:
+        out.print(section_tables(found, explain=options.explain))
+    return 0

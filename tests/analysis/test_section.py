@@ -1,0 +1,57 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.report.section import heading, table_rows
+from analysis.section import Section
+
+FRAME = pd.DataFrame(
+    {
+        "arm": ["tp1/ngram-k3", "tp1/ngram-k7"],
+        "ratio": [1.2345, np.nan],
+        "ratio_lo": [1.2, np.nan],
+        "ratio_hi": [1.27, np.nan],
+        "blocks": np.array([4, 2], dtype=np.int64),
+        "best": [True, False],
+    }
+)
+MEANING = {
+    "arm": "name of the arm",
+    "ratio": "ratio to the baseline",
+    "blocks": "pairs",
+    "best": "whether it is",
+}
+
+
+def section(**changes):
+    return Section(**({"name": "part", "title": "A part", "frame": FRAME, "columns": MEANING} | changes))
+
+
+def test_the_ends_of_an_interval_are_shown_with_their_figure():
+    part = section()
+    assert part.visible == ("arm", "ratio", "blocks", "best")
+    assert table_rows(part) == [
+        [("tp1/ngram-k3", ""), ("1.234", "1.200 to 1.270"), ("4", ""), ("yes", "")],
+        [("tp1/ngram-k7", ""), ("\N{EN DASH}", ""), ("2", ""), ("no", "")],
+    ]
+    assert section(shown=("arm", "ratio")).visible == ("arm", "ratio")
+    assert heading("factor:cache.kind_of") == "cache.kind of"
+
+
+def test_json_has_plain_values_and_null_for_what_is_missing():
+    content = json.loads(json.dumps(section(notes=("a note",)).to_dict(), allow_nan=False))
+    assert content["rows"][1] == {
+        "arm": "tp1/ngram-k7", "ratio": None, "ratio_lo": None, "ratio_hi": None, "blocks": 2, "best": False,
+    }  # fmt: skip
+    assert content["notes"] == ["a note"]
+    assert content["missing"] == ""
+
+
+def test_an_empty_table_says_why_and_every_column_is_explained():
+    with pytest.raises(AssertionError, match="does not say why"):
+        section(frame=FRAME.head(0))
+    with pytest.raises(AssertionError, match="blocks"):
+        section(columns={name: told for name, told in MEANING.items() if name != "blocks"})
+    assert section(frame=FRAME.head(0), missing="run it").to_dict()["missing"] == "run it"
