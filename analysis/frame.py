@@ -5,10 +5,11 @@ Columns of `cells_frame`, before the metrics (which keep their names of `jobs.me
     cell, arm             id of the cell; digest of the arm
     label                 name of the arm, unique within the table (swept keys are added where labels repeat)
     pair                  what an arm shares with its baseline
+    kv_of                 of a baseline with matched KV: digest of the arm whose KV cache it gets
     layout, drafter, k    of the arm
     axis, level           what the load level is a number of, and the number (one axis in a sweep)
     block, segment, round, role, outcome, cause, reason
-    emulated, synthetic, oversubscribed, devices, replicas
+    emulated, synthetic, counterfactual, oversubscribed, devices, replicas
     seconds, start_seconds
     factor:<key>          value of each swept key, as text
 """
@@ -42,13 +43,14 @@ _COPIED = [
     "reason",
     "emulated",
     "synthetic",
+    "counterfactual",
     "oversubscribed",
     "devices",
     "replicas",
     "seconds",
     "start_seconds",
 ]
-COLUMNS = ["cell", "arm", "label", "pair", *_COPIED]
+COLUMNS = ["cell", "arm", "label", "pair", "kv_of", *_COPIED]
 
 
 class ResultsError(ValueError):
@@ -106,6 +108,7 @@ def cells_frame(results: Iterable[CellResult | Mapping[str, Any]]) -> pd.DataFra
         row: dict[str, Any] = {name: getattr(cell, name) for name in _COPIED}
         row |= {"cell": cell.cell, "arm": cell.arm, "label": labels[cell.arm]}
         row["pair"] = str(cell.identity.get("pair_key") or cell.layout)
+        row["kv_of"] = str(cell.identity.get("kv_of") or "")
         row |= {f"factor:{key}": value for key, value in cell.factors.items()}
         row |= {name: float("nan") if value is None else float(value) for name, value in cell.metrics.items()}
         rows.append(row)
