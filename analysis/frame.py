@@ -1,60 +1,58 @@
 """Results as one tidy table: a row a cell, and a whole sweep read from its folder.
 
-Columns of `cells_frame`, before the metrics (which keep their names of `jobs.metric_names`):
-
-    cell, arm             id of the cell; digest of the arm
-    label                 name of the arm, unique within the table (swept keys are added where labels repeat)
-    pair                  what an arm shares with its baseline
-    kv_of                 of a baseline with matched KV: digest of the arm whose KV cache it gets
-    layout, drafter, k    of the arm
-    axis, level           what the load level is a number of, and the number (one axis in a sweep)
-    block, segment, round, role, outcome, cause, reason
-    emulated, synthetic, counterfactual, oversubscribed, devices, replicas
-    seconds, start_seconds
-    factor:<key>          value of each swept key, as text
+Columns of `cells_frame`: those of `CELL_COLUMNS`, then the metrics under their names of
+`jobs.metric_names` (missing: NaN), then `factor:<key>`, the value of each swept key as text.
 """
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from analysis.errors import ResultsError
 from jobs.metric_names import METRICS
 from jobs.result import CellResult
 
 KEY = ["arm", "level", "block", "segment", "role"]
 """What identifies a cell within a sweep."""
-_COPIED = [
-    "layout",
-    "drafter",
-    "k",
-    "axis",
-    "level",
-    "block",
-    "segment",
-    "round",
-    "role",
-    "outcome",
-    "cause",
-    "reason",
-    "emulated",
-    "synthetic",
-    "counterfactual",
-    "oversubscribed",
-    "devices",
-    "replicas",
-    "seconds",
-    "start_seconds",
-]
-COLUMNS = ["cell", "arm", "label", "pair", "kv_of", *_COPIED]
-
-
-class ResultsError(ValueError):
-    """A results folder that cannot be read; the message names the files and what to do."""
+CELL_COLUMNS: dict[str, str] = {
+    "cell": "id of the cell, and name of its folder",
+    "arm": "digest of the arm",
+    "label": "name of the arm, unique within the table (swept keys are added where labels repeat)",
+    "pair": "what an arm shares with its baseline",
+    "layout": "layout of the arm",
+    "drafter": "drafter method of the arm; `none` of a baseline",
+    "k": "draft length of the arm, tokens",
+    "axis": "what the load level is a number of (one axis in a sweep)",
+    "level": "the load level: live conversations, conversations/s, or times the trace's own rate",
+    "block": "replicate, from 0",
+    "segment": "uninterrupted stretch of the block, from 0",
+    "round": "0: planned at first; later ones were appended",
+    "role": "`opening`, `closing` (the baselines of a segment) or `treatment`",
+    "outcome": "`measured`, `invalid`, `failed` or `infeasible`",
+    "cause": "why it is not measured, as a stable word",
+    "reason": "the same for people",
+    "emulated": "whether an emulated engine made the figures",
+    "synthetic": "whether acceptance was forced",
+    "counterfactual": "`kv_matched` or `loaded_only` of an engine nobody would serve with; empty of others",
+    "kv_of": "of a kv_matched baseline: digest of the arm whose KV cache it has; missing of others",
+    "oversubscribed": "whether client and engine shared a core",
+    "devices": "devices of the block's slice, replicas included",
+    "replicas": "engines that fill the slice",
+    "seconds": "wall seconds of the cell, warm-up included",
+    "start_seconds": "seconds the engine took to become ready, on the first cell of an arm's engine",
+}
+"""Column of `cells_frame` -> its unit and definition; for the metrics see `jobs.metric_names.METRICS`."""
+COLUMNS = list(CELL_COLUMNS)
+_MADE = ("cell", "arm", "label", "pair", "kv_of")
+_COPIED = [name for name in COLUMNS if name not in _MADE]
+FACTOR = "factor:"
+"""Prefix of the columns of swept keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +66,36 @@ class Sweep:
     """`cells_frame` of the results."""
     results: list[CellResult]
 
+    def requests(
+        self, columns: Sequence[str] | None = None, cells: Iterable[str] | None = None
+    ) -> pd.DataFrame:
+        """Read the requests of cells, a row each; see `analysis.requests.REQUEST_COLUMNS`.
+
+        Args:
+            columns: of `REQUEST_COLUMNS`; all where None (about 250 MiB for a million requests).
+            cells: ids of cells; every measured one where None.
+
+        Raises:
+            ValueError: an unknown column or cell.
+            ResultsError: files that are missing or damaged; each is named.
+        """
+        from analysis import requests  # noqa: PLC0415 - pyarrow is not needed to read cells
+
+        found = requests.replayed(self.cells) if cells is None else requests.chosen(self.cells, cells)
+        return requests.requests_frame(self.directory, found, columns)
+
+    def gauges(
+        self, columns: Sequence[str] | None = None, cells: Iterable[str] | None = None
+    ) -> pd.DataFrame:
+        """Read the samples of engine, host and GPUs, a row each; see `analysis.requests.GAUGE_COLUMNS`.
+
+        Arguments and errors are those of `requests`.
+        """
+        from analysis import requests  # noqa: PLC0415 - pyarrow is not needed to read cells
+
+        found = requests.replayed(self.cells) if cells is None else requests.chosen(self.cells, cells)
+        return requests.gauges_frame(self.directory, found, columns)
+
 
 def as_results(results: Iterable[CellResult | Mapping[str, Any]]) -> list[CellResult]:
     """Return results as objects, whichever of the two forms each has."""
@@ -78,7 +106,9 @@ def arm_labels(results: Iterable[CellResult]) -> dict[str, str]:
     """Return each arm's name by digest: its label, and the swept keys that tell arms of one label apart."""
     factors: dict[str, dict[str, dict[str, str]]] = defaultdict(dict)
     for result in results:
-        factors[result.arm_label].setdefault(result.arm, dict(result.factors))
+        known = factors[result.arm_label]
+        if result.arm not in known:
+            known[result.arm] = dict(result.factors)
     labels: dict[str, str] = {}
     for label, arms in factors.items():
         keys = sorted({key for values in arms.values() for key in values})
@@ -103,28 +133,28 @@ def cells_frame(results: Iterable[CellResult | Mapping[str, Any]]) -> pd.DataFra
         )
         raise ValueError(message)
     labels = arm_labels(cells)
-    rows = []
-    for cell in cells:
-        row: dict[str, Any] = {name: getattr(cell, name) for name in _COPIED}
-        row |= {"cell": cell.cell, "arm": cell.arm, "label": labels[cell.arm]}
-        row["pair"] = str(cell.identity.get("pair_key") or cell.layout)
-        row["kv_of"] = str(cell.identity.get("kv_of") or "")
-        row |= {f"factor:{key}": value for key, value in cell.factors.items()}
-        row |= {name: float("nan") if value is None else float(value) for name, value in cell.metrics.items()}
-        rows.append(row)
-    extra = sorted({name for row in rows for name in row} - {*COLUMNS, *METRICS})
+    columns: dict[str, list[Any]] = {name: [getattr(cell, name) for cell in cells] for name in _COPIED}
+    columns["cell"] = [cell.cell for cell in cells]
+    columns["arm"] = [cell.arm for cell in cells]
+    columns["label"] = [labels[cell.arm] for cell in cells]
+    columns["pair"] = [str(cell.identity.get("pair_key") or cell.layout) for cell in cells]
+    columns["kv_of"] = [cell.identity.get("kv_of") for cell in cells]
+    names = [*METRICS, *sorted({name for cell in cells for name in cell.metrics} - set(METRICS))]
+    factors = sorted({key for cell in cells for key in cell.factors})
     frame = pd.concat(
         [
-            pd.DataFrame(rows, columns=COLUMNS),
-            pd.DataFrame(rows, columns=list(METRICS), dtype=float),
-            pd.DataFrame(rows, columns=extra),
+            pd.DataFrame({name: columns[name] for name in COLUMNS}, columns=COLUMNS),
+            pd.DataFrame(_figures(cells, names), columns=names),
+            pd.DataFrame(
+                {f"{FACTOR}{key}": [cell.factors.get(key) for cell in cells] for key in factors},
+            ),
         ],
         axis=1,
     )
     repeated = frame[frame.duplicated(KEY, keep=False)]
     if not repeated.empty:
-        names = ", ".join(sorted(repeated["cell"].astype(str))[:6])
-        message = f"cells {names} claim the same arm, level, block, segment and role; keep one of them"
+        told = ", ".join(sorted(repeated["cell"].astype(str))[:6])
+        message = f"cells {told} claim the same arm, level, block, segment and role; keep one of them"
         raise ValueError(message)
     return frame
 
@@ -161,3 +191,13 @@ def load_sweep(directory: str | Path) -> Sweep:
         )
         raise ResultsError(message)
     return Sweep(directory=root, plan=plan, cells=cells_frame(results), results=results)
+
+
+def _figures(cells: Sequence[CellResult], names: Sequence[str]) -> np.ndarray:
+    """Return the cells' metrics, a row a cell and a column a name; what is absent is NaN."""
+    columns = {name: column for column, name in enumerate(names)}
+    figures = np.full((len(cells), len(names)), np.nan)
+    for row, cell in enumerate(cells):
+        places = [columns[name] for name in cell.metrics]
+        figures[row, places] = [np.nan if value is None else value for value in cell.metrics.values()]
+    return figures

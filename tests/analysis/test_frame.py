@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 from analysis import load_sweep
-from analysis.frame import COLUMNS, ResultsError, cells_frame
+from analysis.errors import ResultsError
+from analysis.frame import COLUMNS, cells_frame
 from jobs.metric_names import METRICS
 from jobs.result import CellResult, Gate
 
