@@ -168,6 +168,7 @@ def _measure(bench: Bench, cell: CellTask, folder: Path, *, fresh: bool) -> _Mea
         requested_mal=None if forced is None else forced.mean_length,
         ideal_hit_rate=_ideal_hit_rate(bench, cell, schedule),
         turns={c.id: len(c.turns) for c in (task.workload.conversations[i] for i, _ in schedule.order)},
+        slo=task.slo,
     )
     resolved = fleet.resolved()
     turns = judge_first_turns(bench, data, schedule, cache, counters=counters, resolved=resolved)

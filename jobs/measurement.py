@@ -12,9 +12,13 @@ from engines.counters import Counters
 from jobs.caveats import cell_caveats
 from jobs.measures import counted, peak, sessions, slices, timing, work
 from jobs.measures.drafts import mean_length
+from jobs.measures.goodput import goodput
 from jobs.measures.kv import waiting_share
 from jobs.measures.telemetry import telemetry_caveats, telemetry_metrics
 from jobs.replay.data import ReplayData
+from jobs.slo import Slo
+
+NO_LIMITS = Slo()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +41,7 @@ def measure(
     requested_mal: float | None,
     ideal_hit_rate: float | None = None,
     turns: Mapping[str, int] | None = None,
+    slo: Slo = NO_LIMITS,
 ) -> Measurement:
     """Return the figures of one replay.
 
@@ -49,6 +54,7 @@ def measure(
         requested_mal: What the synthetic acceptance asks for; None with real acceptance.
         ideal_hit_rate: Hit rate that an infinite cache, empty at first, could reach; None where unknown.
         turns: Turns of each conversation by its id; None takes a session for as long as its requests say.
+        slo: Limits that goodput is counted by; without any it is absent.
     """
     window = work.steady_window(data.summary)
     steady = work.work_in(data, window) if window is not None else None
@@ -59,6 +65,7 @@ def measure(
     metrics: dict[str, float | None] = {
         **_throughput(data, devices, window, steady),
         **_latency(data),
+        **goodput(data, slo, window),
         **_people(data, turns),
         **_sliced(parts),
         **_speculation(data, counters, requested_mal),

@@ -54,6 +54,10 @@ METRICS: dict[str, str] = {
     "latency/e2el_p50_ms": "end-to-end latency: last token - dispatch (open loop: - scheduled); median",
     "latency/e2el_p95_ms": "end-to-end latency, 95th percentile",
     "latency/decode_share": "decode share f: sum(last - first) / sum(E2EL)",
+    "slo/goodput_share": "requests that succeeded within all limits of design.slo, over all requests sent; a "
+    "failure is a miss, an answer in one chunk has no TPOT and meets its limit; absent without limits",
+    "slo/goodput_req_s": "requests within the limits of design.slo, sent in the steady window, a second; "
+    "absent without limits",
     "spec/mal": "mean acceptance length: 1 + accepted / drafts, deltas over all ranks; 1 for a baseline",
     "spec/drafts": "verification steps: (request, step) pairs with at least one draft token",
     "spec/mal_of_requests": "the same from the engine's accounts of single requests, where it gives them",

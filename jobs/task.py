@@ -7,6 +7,7 @@ from engines.spec import EngineConfig
 from jobs.cache_state import CachePlan
 from jobs.load import LoadLevel
 from jobs.result import CellResult
+from jobs.slo import Slo
 from jobs.workload.tokens import TokenWorkload
 
 
@@ -59,6 +60,8 @@ class BlockTask:
     """Most warm-up rounds."""
     cache: CachePlan = field(default_factory=CachePlan)
     """State of the prefix cache before each replay."""
+    slo: Slo = field(default_factory=Slo)
+    """Limits that goodput is counted by."""
     ready_seconds: float
     stop_seconds: float
     stall_seconds: float

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from analysis.confirmation import winner
+from analysis.objectives import OBJECTIVES
 from analysis.summary import Summary
 from jobs.result import OPENING, TREATMENT
 from orchestrator.blocks import enclosed
@@ -44,6 +45,6 @@ def confirming_round(plan: Plan, rounds: Sequence[Round], summary: Summary) -> P
         return None
     fresh = replace(planned, runs=runs)
     return Proposal(
-        reason=f"confirms {best.label} at {best.at}, which wins on {summary.objective} throughput",
+        reason=f"confirms {best.label} at {best.at}, which wins on {OBJECTIVES[summary.objective].title}",
         blocks=(fresh,) * lacking,
     )

@@ -184,7 +184,7 @@ class _Sweep:
         if not self.plan.confirm or self.budget.left_out:
             return []
         results = self.ledger.results()
-        summary = summarise(results, threshold=self.plan.threshold)
+        summary = summarise(results, threshold=self.plan.threshold, objective=self.plan.objective)
         asked = confirming_round(self.plan, self.rounds.rounds, summary)
         if asked is None:
             return []

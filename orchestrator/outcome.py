@@ -44,7 +44,7 @@ def sum_up(
     """
     results, directory, plan = ledger.results(), ledger.directory, ledger.plan
     ledger.check()
-    summary = summarise(results, threshold=plan.threshold)
+    summary = summarise(results, threshold=plan.threshold, objective=plan.objective)
     scribe.write(lambda: replace_json(directory / SUMMARY, summary.to_dict()), SUMMARY)
     report = scribe.write(
         lambda: write_report(directory, plan=plan.to_dict(), results=results, summary=summary), "the report"

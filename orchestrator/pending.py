@@ -91,6 +91,7 @@ def block_task(
         warmup_requests=plan.warmup_requests,
         warmup_rounds_max=plan.warmup_rounds_max,
         cache=plan.cache,
+        slo=plan.slo,
         ready_seconds=plan.timeouts.ready,
         stop_seconds=plan.timeouts.stop,
         stall_seconds=plan.timeouts.stall,

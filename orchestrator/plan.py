@@ -9,6 +9,7 @@ from engines.digest import digest
 from engines.spec import EngineConfig
 from jobs.cache_state import CachePlan
 from jobs.load import LoadLevel
+from jobs.slo import Slo
 from orchestrator.acceptance_keys import ACCEPTANCE_KEYS
 
 SCHEMA = 1
@@ -188,6 +189,10 @@ class Plan:
     """Most warm-up rounds before each level."""
     cache: CachePlan = field(default_factory=CachePlan)
     """State of the prefix cache before each replay."""
+    slo: Slo = field(default_factory=Slo)
+    """Limits that goodput is counted by."""
+    objective: str = "total"
+    """What the verdicts are on (`analysis/objectives.py`); no part of the digest: it is a way to read."""
     notes: tuple[str, ...] = ()
     """What planning changed or found: duplicates merged, conversations repeated as epochs, ..."""
     overrides: tuple[str, ...] = ()
@@ -196,6 +201,10 @@ class Plan:
     """Device-hours after which no further block starts; no part of the digest, so that it can be raised."""
     confirm: int = 0
     """Fresh blocks for the winner; no part of the digest: they are a round of their own."""
+    gpu_hour_price: float | None = None
+    """Price of a GPU-hour (device-hour where there is no GPU) in `currency`; no part of the digest."""
+    currency: str = "USD"
+    """What prices are in; no part of the digest."""
     schema: int = SCHEMA
     _known: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     """Digest and arms by digest, computed once: both are asked for at every cell."""
@@ -217,6 +226,8 @@ class Plan:
             "warmup": [self.warmup_requests, self.warmup_rounds_max],
             "cache": asdict(self.cache),
         }
+        if self.slo.limits:
+            content["slo"] = self.slo.limits
         return digest(content)
 
     @property
@@ -286,6 +297,7 @@ class Plan:
         fields["cluster"] = Cluster(**data["cluster"])
         fields["timeouts"] = Timeouts(**data["timeouts"])
         fields["cache"] = CachePlan(**data["cache"])
+        fields["slo"] = Slo(**data.get("slo", {}))
         fields["notes"] = tuple(data["notes"])
         fields["overrides"] = tuple(data["overrides"])
         plan = cls(**fields)

@@ -21,6 +21,7 @@ from orchestrator.counterfactuals import counterfactual_refusals
 from orchestrator.endpoints import check_servers, engine_notes, is_remote, one_at_a_time
 from orchestrator.errors import ConfigError
 from orchestrator.exclude import left_out
+from orchestrator.goals import check_objective, check_price, slo_of
 from orchestrator.labels import check_require
 from orchestrator.levels import ascending, check_one_axis, open_loop_notes
 from orchestrator.models import folder_digest, model_folder, resolve_model
@@ -85,6 +86,8 @@ def make_plan(points: Sequence[Point]) -> Planned:
     cache = cache_plan(shared["cache"])
     design = shared["design"]
     _check_design(design)
+    slo = slo_of(design["slo"])
+    check_objective(design["objective"], slo)
     arms = build_arms(
         entries,
         factors=swept_keys(kept),
@@ -115,6 +118,8 @@ def make_plan(points: Sequence[Point]) -> Planned:
         warmup_requests=design["warmup_requests"],
         warmup_rounds_max=design["warmup_rounds_max"],
         cache=cache,
+        slo=slo,
+        objective=design["objective"],
         tracking=shared["tracking"],
         notes=(
             *notes,
@@ -127,6 +132,8 @@ def make_plan(points: Sequence[Point]) -> Planned:
         overrides=_words(points),
         budget=design["budget"],
         confirm=design["confirm"],
+        gpu_hour_price=design["gpu_hour_price"],
+        currency=design["currency"],
     )
     return Planned(plan=plan, workload=bound.workload)
 
@@ -269,6 +276,7 @@ def _check_design(design: Mapping[str, Any]) -> None:
             "(one has no interval), or 0 for none"
         )
         raise ConfigError(message)
+    check_price(design["gpu_hour_price"])
     if design["warmup_requests"] < 0 or design["threshold"] < 0:
         message = "design.warmup_requests and design.threshold cannot be negative; 2 and 0.02 are usual"
         raise ConfigError(message)

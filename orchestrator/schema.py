@@ -196,6 +196,18 @@ class LoadSchema:
 
 
 @dataclass
+class SloSchema:
+    """Limits of one request, in ms; null for none. Without any, goodput is absent."""
+
+    ttft_ms: float | None = None
+    """Longest time to first token."""
+    tpot_ms: float | None = None
+    """Longest time per output token after the first chunk."""
+    e2el_ms: float | None = None
+    """Longest end-to-end latency."""
+
+
+@dataclass
 class DesignSchema:
     """Group `design`: replication, who shares hardware, what it may cost, and the verdict's threshold."""
 
@@ -214,6 +226,14 @@ class DesignSchema:
     """GPU-hours (device-hours where there is no GPU) within which blocks start; null for no limit."""
     confirm: int = 0
     """Fresh blocks in which the winner is measured again with its baseline; 0 for none."""
+    objective: str = "total"
+    """What verdicts, the winner and a search are about: `total`, `computed`, `output`, `user_speed`, ..."""
+    slo: SloSchema = field(default_factory=SloSchema)
+    """Service-level objective that goodput is counted by."""
+    gpu_hour_price: float | None = None
+    """Price of a GPU-hour (device-hour where there is no GPU); null leaves costs out."""
+    currency: str = "USD"
+    """What prices are in."""
 
 
 @dataclass

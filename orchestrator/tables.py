@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from analysis.axis import AXES, number
+from analysis.objectives import OBJECTIVES
 from analysis.rows import Ratio, VerdictRow
 from analysis.summary import Summary
 
@@ -23,7 +24,8 @@ def console() -> Console:
 def verdict_table(summary: Summary) -> RenderableType:
     """Return one row per arm and load level, under a banner of what the figures are."""
     table = Table(
-        title=f"Ratio to the baseline of the same layout and block; verdict on {summary.objective} throughput"
+        title=f"Ratio to the baseline of the same layout and block; verdict on "
+        f"{OBJECTIVES[summary.objective].title}"
     )
     for name in (
         "arm",

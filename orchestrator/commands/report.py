@@ -26,7 +26,7 @@ def run(arguments: Sequence[str]) -> int:
     plan = read_plan(options.sweep)
     sweep = load_sweep(options.sweep)
     threshold = plan.threshold if options.threshold is None else options.threshold
-    summary = summarise(sweep.results, threshold=threshold)
+    summary = summarise(sweep.results, threshold=threshold, objective=plan.objective)
     path = write_report(options.sweep, plan=sweep.plan, results=sweep.results, summary=summary)
     out = console()
     out.print(verdict_table(summary))
