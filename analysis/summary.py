@@ -45,6 +45,8 @@ class Summary:
     """Whether acceptance was forced in any cell."""
     oversubscribed: bool = False
     """Whether client and engine shared a core in any cell."""
+    unpaired: bool = False
+    """Whether arms and baselines come from runs of their own, as others' results do, and not from blocks."""
     caveats: tuple[str, ...] = ()
     """Of the sweep as a whole; those of a row are in the row."""
 

@@ -53,6 +53,7 @@ def decide(
     practical: float,
     spread: float | None,
     higher_is_better: bool = True,
+    unit: str = "block",
 ) -> Verdict:
     """Return the verdict on one contrast.
 
@@ -62,14 +63,15 @@ def decide(
         practical: threshold below which a difference does not matter, as a share.
         spread: A/A spread of the level as a log ratio; None where no segment had two baselines.
         higher_is_better: whether a ratio above 1 is a gain (a throughput) or a loss (a latency).
+        unit: what a replicate is called in the reason.
     """
     threshold = threshold_of(practical, spread)
     told = _told(threshold, practical)
     half = contrast.half_width
     if half is None:
         reason = (
-            "no interval: no arm of this level was measured in two blocks, so its noise is unknown; "
-            "at least one more block is needed"
+            f"no interval: no arm of this level was measured in two {unit}s, so its noise is unknown; "
+            f"at least one more {unit} is needed"
         )
         return Verdict(word=UNDECIDED, reason=reason, threshold=threshold)
     limit = math.log1p(threshold)
@@ -81,9 +83,9 @@ def decide(
         return Verdict(word=word, reason=f"interval lies {where}, {told}", threshold=threshold)
     more = blocks_needed(contrast, fit, limit)
     if more is None:
-        effort = f"more than {MAX_BLOCKS} further blocks would be needed"
+        effort = f"more than {MAX_BLOCKS} further {unit}s would be needed"
     else:
-        effort = f"about {more} more block{'s' if more > 1 else ''} would decide if estimate and noise stayed"
+        effort = f"about {more} more {unit}{'s' if more > 1 else ''} would decide if estimate and noise stayed"
     return Verdict(
         word=UNDECIDED,
         reason=f"interval reaches across a limit, {told}; {effort}",
