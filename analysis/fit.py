@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
+from analysis.leastsquares import Solution, solve
 from analysis.multiplicity import critical_value
 from analysis.pairs import log_metric
 from jobs.result import MEASURED, TREATMENT
 
 CONFIDENCE = 0.95
-_KEY = ("pair", "arm", "block", "segment", "role")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,17 +48,66 @@ class Contrast:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """The arms that are compared with one baseline."""
+
+    arms: tuple[str, ...]
+    """Digests."""
+    shares: np.ndarray
+    """Covariance of their contrasts over the variance of a single cell (arms x arms)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LevelFit:
     """All contrasts of one objective at one level, and the residuals they were judged by."""
 
     contrasts: Mapping[str, Contrast] = field(default_factory=dict)
     """By arm digest."""
+    families: Mapping[str, Family] = field(default_factory=dict)
+    """By pair key: what the arms of one baseline have in common."""
     variance: float | None = None
     """Pooled residual variance of ln y of a cell; None where no arm was measured in two strata."""
     df: int = 0
     """Its degrees of freedom."""
-    residuals: Mapping[tuple[str, ...], float] = field(default_factory=dict)
-    """By (pair, arm, block, segment, role)."""
+    residuals: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    """Of every cell that was given, in their order; NaN where it was left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LevelCells:
+    """The cells of one level as arrays: all that a fit needs beside the figures."""
+
+    measured: np.ndarray
+    """Whether a cell's figures count."""
+    pairs: tuple[str, ...]
+    """Pair keys."""
+    pair: np.ndarray
+    """Number of each cell's pair key."""
+    stratum: np.ndarray
+    """Number of its block and segment."""
+    names: tuple[str, ...]
+    """Arms that are no baselines."""
+    arm: np.ndarray
+    """Number of its arm among `names`; -1 for a baseline."""
+
+
+def level_cells(cells: pd.DataFrame) -> LevelCells:
+    """Return the cells of one load level (rows of `cells_frame`) as arrays."""
+    pair, pairs = pd.factorize(cells["pair"].astype(str).to_numpy(dtype=object), sort=True)
+    places = pd.MultiIndex.from_arrays([cells["block"], cells["segment"]])
+    treated = (cells["role"] == TREATMENT).to_numpy(dtype=bool)
+    arms = cells["arm"].astype(str).to_numpy(dtype=object)
+    names = sorted(set(arms[treated]))
+    number = {name: place for place, name in enumerate(names)}
+    arm = np.array([number[name] if own else -1 for name, own in zip(arms, treated, strict=True)], dtype=int)
+    return LevelCells(
+        measured=(cells["outcome"] == MEASURED).to_numpy(dtype=bool),
+        pairs=tuple(str(name) for name in pairs),
+        pair=pair,
+        stratum=pd.factorize(places)[0],
+        names=tuple(names),
+        arm=arm,
+    )
 
 
 def fit_level(cells: pd.DataFrame, objective: str) -> LevelFit:
@@ -68,88 +117,106 @@ def fit_level(cells: pd.DataFrame, objective: str) -> LevelFit:
         cells: rows of `cells_frame`, of one load level.
         objective: a name in `OBJECTIVES`.
     """
-    y = log_metric(cells, objective).to_numpy(dtype=float)
-    usable = (cells["outcome"] == MEASURED).to_numpy(dtype=bool) & np.isfinite(y)
-    keys = [
-        (str(pair), str(arm), str(block), str(segment), str(role))
-        for pair, arm, block, segment, role in zip(*(cells[name].tolist() for name in _KEY), strict=True)
-    ]
-    groups: dict[str, list[int]] = {}
-    for row in np.flatnonzero(usable):
-        groups.setdefault(keys[row][0], []).append(int(row))
-    fits = (_fit_pair([keys[row] for row in groups[pair]], y[groups[pair]]) for pair in sorted(groups))
-    parts = [part for part in fits if part is not None]
-    squares = sum(float(np.sum(part.residuals**2)) for part in parts)
-    df = sum(part.df for part in parts)
-    repeats = sum(sum(part.pairs) - len(part.arms) for part in parts)
-    variance = squares / df if df > 0 and repeats > 0 else None
-    contrasts = {}
-    for part in parts:
-        for arm, estimate, factor, pairs in zip(
-            part.arms, part.estimates, part.factors, part.pairs, strict=True
-        ):
-            contrasts[arm] = Contrast(
-                estimate=estimate,
-                factor=factor,
-                pairs=pairs,
-                family=len(part.arms),
-                correlation=part.correlation,
-                error=None if variance is None else float(np.sqrt(variance * factor)),
-                critical=None
-                if variance is None
-                else critical_value(len(part.arms), df, round(part.correlation, 6), CONFIDENCE),
-            )
-    residuals = {
-        key: float(value) for part in parts for key, value in zip(part.keys, part.residuals, strict=True)
-    }
-    return LevelFit(contrasts=contrasts, variance=variance, df=df, residuals=residuals)
+    return fit_values(cells, log_metric(cells, objective).to_numpy(dtype=float))
+
+
+def fit_values(cells: pd.DataFrame, y: np.ndarray) -> LevelFit:
+    """Fit any figure of the measured cells of one load level.
+
+    Args:
+        cells: rows of `cells_frame`, of one load level.
+        y: the figure of each cell, usually a log; a cell where it is NaN is left out.
+    """
+    return fit_figures(level_cells(cells), np.asarray(y, dtype=float)[:, None])[0]
+
+
+def fit_figures(cells: LevelCells, y: np.ndarray) -> list[LevelFit]:
+    """Fit several figures of the same cells (cells x figures); those known of the same cells go together."""
+    known = np.isfinite(y) & cells.measured[:, None]
+    found: list[LevelFit] = [LevelFit()] * y.shape[1]
+    patterns: dict[bytes, list[int]] = {}
+    for column in range(y.shape[1]):
+        patterns.setdefault(known[:, column].tobytes(), []).append(column)
+    for columns in patterns.values():
+        fits = _fit(cells, known[:, columns[0]], y[:, columns])
+        for column, fit in zip(columns, fits, strict=True):
+            found[column] = fit
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _PairFit:
-    """Least squares within one pair key."""
+class _Part:
+    """The solution of one pair key, and where its cells are."""
 
-    arms: list[str]
-    estimates: list[float]
-    factors: list[float]
-    pairs: list[int]
+    pair: str
+    names: tuple[str, ...]
+    rows: np.ndarray
+    solution: Solution
     correlation: float
-    df: int
-    residuals: np.ndarray
-    keys: list[tuple[str, ...]]
 
 
-def _fit_pair(keys: list[tuple[str, ...]], y: np.ndarray) -> _PairFit | None:
-    with_baseline = {key[2:4] for key in keys if key[4] != TREATMENT}
-    kept = [
-        row for row, key in enumerate(keys) if key[2:4] in with_baseline
-    ]  # others say nothing about a ratio
-    if not kept:
-        return None
-    keys, y = [keys[row] for row in kept], y[kept]
-    strata = {stratum: column for column, stratum in enumerate(sorted(with_baseline))}
-    arms = {arm: column for column, arm in enumerate(sorted({key[1] for key in keys if key[4] == TREATMENT}))}
-    design = np.zeros((len(keys), len(strata) + len(arms)))
-    for row, (_, arm, block, segment, role) in enumerate(keys):
-        design[row, strata[block, segment]] = 1.0
-        if role == TREATMENT:
-            design[row, len(strata) + arms[arm]] = 1.0
-    solution, _, rank, _ = np.linalg.lstsq(design, y)
-    assert rank == design.shape[1], "every stratum has a baseline, so all effects are estimable"
-    covariance = np.linalg.inv(design.T @ design)[len(strata) :, len(strata) :]
-    return _PairFit(
-        arms=list(arms),
-        estimates=[float(value) for value in solution[len(strata) :]],
-        factors=[float(value) for value in np.diag(covariance)],
-        pairs=[len({key[2:4] for key in keys if key[1] == arm and key[4] == TREATMENT}) for arm in arms],
-        correlation=_mean_correlation(covariance),
-        df=len(keys) - int(rank),
-        residuals=y - design @ solution,
-        keys=keys,
-    )
+def _fit(cells: LevelCells, known: np.ndarray, y: np.ndarray) -> list[LevelFit]:
+    parts = _parts(cells, known, y)
+    df = sum(part.solution.df for part in parts)
+    repeats = sum(int(part.solution.pairs.sum()) - len(part.names) for part in parts)
+    residuals = np.full(y.shape, np.nan)
+    for part in parts:
+        used = part.solution.used
+        residuals[part.rows[used]] = part.solution.residuals[used]
+    variances: list[float | None] = [None] * y.shape[1]
+    if df > 0 and repeats > 0:
+        variances = [float(value) / df for value in np.nansum(residuals**2, axis=0)]
+    families = {part.pair: Family(arms=part.names, shares=part.solution.shares) for part in parts}
+    return [
+        LevelFit(
+            contrasts=_contrasts(parts, column, variance, df),
+            families=families,
+            variance=variance,
+            df=df,
+            residuals=residuals[:, column],
+        )
+        for column, variance in enumerate(variances)
+    ]
 
 
-def _mean_correlation(covariance: np.ndarray) -> float:
+def _parts(cells: LevelCells, known: np.ndarray, y: np.ndarray) -> list[_Part]:
+    parts = []
+    for number, pair in enumerate(cells.pairs):
+        rows = np.flatnonzero(known & (cells.pair == number))
+        beside = np.isin(cells.stratum[rows], cells.stratum[rows[cells.arm[rows] < 0]])
+        rows = rows[beside]  # without a baseline in its stratum a cell says nothing about a ratio
+        own, arm = np.unique(cells.arm[rows], return_inverse=True)
+        solution = solve(cells.stratum[rows], arm - int((own < 0).any()), y[rows])
+        if solution is not None:
+            names = tuple(cells.names[place] for place in own if place >= 0)
+            correlation = mean_correlation(solution.shares)
+            parts.append(_Part(pair=pair, names=names, rows=rows, solution=solution, correlation=correlation))
+    return parts
+
+
+def _contrasts(parts: list[_Part], column: int, variance: float | None, df: int) -> dict[str, Contrast]:
+    found = {}
+    for part in parts:
+        solution, family = part.solution, len(part.names)
+        critical = None
+        if variance is not None and family:
+            critical = critical_value(family, df, round(part.correlation, 6), CONFIDENCE)
+        for place, arm in enumerate(part.names):
+            factor = float(solution.shares[place, place])
+            found[arm] = Contrast(
+                estimate=float(solution.estimates[place, column]),
+                factor=factor,
+                pairs=int(solution.pairs[place]),
+                family=family,
+                correlation=part.correlation,
+                error=None if variance is None else float(np.sqrt(variance * factor)),
+                critical=critical,
+            )
+    return found
+
+
+def mean_correlation(covariance: np.ndarray) -> float:
+    """Return the mean correlation of a covariance matrix; 0 for fewer than two."""
     size = covariance.shape[0]
     if size < 2:
         return 0.0

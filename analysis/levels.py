@@ -1,20 +1,20 @@
 """Every level of a sweep fitted for every objective, and the covariance of an arm's means over its levels."""
 
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 
-from analysis.fit import LevelFit, fit_level
+from analysis.fit import LevelFit, fit_figures, level_cells
 from analysis.objectives import OBJECTIVES
-from analysis.pairs import STRATUM, aa_spreads
+from analysis.pairs import STRATUM, aa_spreads, log_metrics
 
-_UNIT = ["pair", "arm", "block", "segment", "role"]
+RUN = ["pair", "arm", "block", "segment", "role"]
+"""What the levels of one engine run have in common."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Level:
     """The cells of one load level that were measured under the same conditions, with their fits."""
 
@@ -25,22 +25,42 @@ class Level:
     """By objective."""
     spread: Mapping[str, float | None]
     """A/A spread by objective, as a log ratio; None where no segment has both baselines."""
+    runs: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=int))
+    """Number of the engine run of each cell, in the order of the fits' residuals; the same at all levels."""
 
 
 def fit_levels(cells: pd.DataFrame) -> list[Level]:
     """Fit all levels, ascending; oversubscribed cells are never pooled with the others."""
-    return [
-        Level(
-            value=value,
-            oversubscribed=oversubscribed,
-            fits={name: fit_level(group, name) for name in OBJECTIVES},
-            spread=aa_spreads(group),
+    if cells.empty:
+        return []
+    runs = cells.groupby(RUN, sort=False).ngroup().to_numpy()
+    logs = log_metrics(cells).to_numpy(dtype=float)
+    found = []
+    for value, oversubscribed, places in _places(cells):
+        group = cells.iloc[places]
+        fits = fit_figures(level_cells(group), logs[places])
+        found.append(
+            Level(
+                value=value,
+                oversubscribed=oversubscribed,
+                fits=dict(zip(OBJECTIVES, fits, strict=True)),
+                spread=aa_spreads(group),
+                runs=runs[places],
+            )
         )
-        for value, oversubscribed, group in _groups(cells)
-    ]
+    return found
 
 
-def level_covariance(levels: list[Level], objective: str, arm: str) -> tuple[np.ndarray, float] | None:
+def conditions(cells: pd.DataFrame) -> Iterator[tuple[float, bool, pd.DataFrame]]:
+    """Yield (level, oversubscribed, cells), ascending: cells under two conditions are never pooled.
+
+    A cell counts as oversubscribed where any cell of its stratum is: half of its ratio would be.
+    """
+    for value, oversubscribed, places in _places(cells):
+        yield value, oversubscribed, cells.iloc[places]
+
+
+def level_covariance(levels: Sequence[Level], objective: str, arm: str) -> tuple[np.ndarray, float] | None:
     """Return the covariance of an arm's means over these levels, and the degrees of freedom behind it.
 
     Variances are those of each level's own fit; a level without a replicate borrows the mean variance of the
@@ -55,33 +75,51 @@ def level_covariance(levels: list[Level], objective: str, arm: str) -> tuple[np.
     variances = [pooled if fit.variance is None else fit.variance for fit in fits]
     factors = [fit.contrasts[arm].factor for fit in fits]
     scale = np.sqrt(np.array(variances) * np.array(factors))
-    correlation = np.full((len(fits), len(fits)), common_correlation([fit.residuals for fit in fits]))
+    shared = common_correlation(residuals_by_run(levels, objective))
+    correlation = np.full((len(fits), len(fits)), shared)
     np.fill_diagonal(correlation, 1.0)
     return correlation * np.outer(scale, scale), float(min(df for _, df in known))
 
 
-def common_correlation(levels: Sequence[Mapping[tuple[str, ...], float]]) -> float:
-    """Return the correlation, 0 to 1, of residuals of the same run at any two levels.
+def residuals_by_run(levels: Sequence[Level], objective: str) -> np.ndarray:
+    """Return the residuals of an objective, levels x engine runs; NaN where a run has none at a level."""
+    width = 1 + max((int(level.runs.max(initial=-1)) for level in levels), default=-1)
+    table = np.full((len(levels), width), np.nan)
+    for row, level in enumerate(levels):
+        residuals = level.fits[objective].residuals
+        table[row, level.runs[: len(residuals)]] = residuals
+    return table
 
-    One number over all pairs of levels: the few residuals of a sweep would make one a pair mostly noise.
-    A shared start cannot make levels go against each other, so a negative estimate is taken as 0.
+
+def common_correlation(residuals: np.ndarray) -> float:
+    """Return the correlation, 0 to 1, of residuals of the same run at any two levels (levels x runs).
+
+    One number over all pairs of levels, weighted by the runs they share: the few residuals of a sweep would
+    make one a pair mostly noise. A shared start cannot make levels go against each other, so a negative
+    estimate is taken as 0.
     """
-    products = sizes = 0.0
-    for first, second in itertools.combinations(levels, 2):
-        keys = sorted(set(first) & set(second))
-        x, y = np.array([first[key] for key in keys]), np.array([second[key] for key in keys])
-        size = float(np.sqrt(np.sum(x**2) * np.sum(y**2)))
-        if size > 0.0:
-            weight = len(keys) / size
-            products += weight * float(np.sum(x * y))
-            sizes += weight * size
-    return min(1.0, max(0.0, products / sizes)) if sizes > 0.0 else 0.0
+    known = np.isfinite(residuals)
+    values = np.where(known, residuals, 0.0)
+    squares = (values**2) @ known.T.astype(float)
+    sizes = np.sqrt(squares * squares.T)
+    products = values @ values.T
+    counts = known.astype(float) @ known.T.astype(float)
+    first, second = np.triu_indices(len(residuals), k=1)
+    counted = sizes[first, second] > 0.0
+    first, second = first[counted], second[counted]
+    if not len(first):
+        return 0.0
+    weights = counts[first, second]
+    mean = float(weights @ (products[first, second] / sizes[first, second]) / weights.sum())
+    return min(1.0, max(0.0, mean))
 
 
-def _groups(cells: pd.DataFrame) -> Iterator[tuple[float, bool, pd.DataFrame]]:
-    crowded = cells.groupby(STRATUM)["oversubscribed"].transform("any")
-    for value in sorted(set(cells["level"])):
-        for oversubscribed in (False, True):
-            group = cells[(cells["level"] == value) & (crowded == oversubscribed)]
-            if not group.empty:
-                yield float(value), oversubscribed, group
+def _places(cells: pd.DataFrame) -> Iterator[tuple[float, bool, np.ndarray]]:
+    if cells.empty:
+        return
+    crowded = cells.groupby(STRATUM)["oversubscribed"].transform("any").to_numpy(dtype=bool)
+    values = cells["level"].to_numpy(dtype=float)
+    order = np.lexsort((crowded, values))
+    changes = (np.diff(values[order]) != 0.0) | (np.diff(crowded[order].astype(int)) != 0)
+    for part in np.split(order, np.flatnonzero(changes) + 1):
+        yield float(values[part[0]]), bool(crowded[part[0]]), np.sort(part)

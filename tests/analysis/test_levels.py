@@ -12,17 +12,19 @@ from jobs.result import CellResult
 Sweep = Callable[..., list[CellResult]]
 
 
-def keyed(values: list[float]) -> dict[tuple[str, ...], float]:
-    return {(str(index),): value for index, value in enumerate(values)}
-
-
 def test_common_correlation_of_simple_residuals() -> None:
-    x = keyed([1.0, -1.0, 2.0, -2.0])
-    assert common_correlation([x, keyed([3.0, -3.0, 6.0, -6.0])]) == pytest.approx(1.0)
-    assert common_correlation([x, keyed([-1.0, 1.0, -2.0, 2.0])]) == 0.0
-    assert common_correlation([x, keyed([1.0, 1.0, 1.0, 1.0])]) == 0.0
-    assert common_correlation([x, {("other",): 1.0}]) == 0.0
-    assert common_correlation([x]) == 0.0
+    x = [1.0, -1.0, 2.0, -2.0]
+    assert common_correlation(np.array([x, [3.0, -3.0, 6.0, -6.0]])) == pytest.approx(1.0)
+    assert common_correlation(np.array([x, [-1.0, 1.0, -2.0, 2.0]])) == 0.0
+    assert common_correlation(np.array([x, [1.0, 1.0, 1.0, 1.0]])) == 0.0
+    assert common_correlation(np.array([[1.0, np.nan], [np.nan, 1.0]])) == 0.0
+    assert common_correlation(np.array([x])) == 0.0
+
+
+def test_common_correlation_weights_pairs_of_levels_by_the_runs_they_share() -> None:
+    """Levels 1 and 2 share four runs (correlation 1), 1 and 3 two (0), 2 and 3 two (0): 4 of 8."""
+    residuals = np.array([[1.0, -1.0, 1.0, -1.0], [2.0, -2.0, 2.0, -2.0], [1.0, 1.0, np.nan, np.nan]])
+    assert common_correlation(residuals) == pytest.approx(0.5)
 
 
 def test_correlation_is_the_share_of_the_engine_start(make_sweep: Sweep) -> None:
