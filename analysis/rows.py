@@ -76,7 +76,7 @@ class VerdictRow:
     """`kv_matched` or `loaded_only` of an engine nobody would serve with; empty for all others."""
     oversubscribed: bool = False
     unpaired: bool = False
-    """The arm and its baseline were not measured in the same blocks: what differs between runs is in the ratio."""
+    """Arm and baseline were not measured in the same blocks: what differs between runs is in the ratio."""
     caveats: tuple[str, ...] = ()
 
     @property

@@ -85,7 +85,9 @@ def decide(
     if more is None:
         effort = f"more than {MAX_BLOCKS} further {unit}s would be needed"
     else:
-        effort = f"about {more} more {unit}{'s' if more > 1 else ''} would decide if estimate and noise stayed"
+        effort = (
+            f"about {more} more {unit}{'s' if more > 1 else ''} would decide if estimate and noise stayed"
+        )
     return Verdict(
         word=UNDECIDED,
         reason=f"interval reaches across a limit, {told}; {effort}",
