@@ -46,6 +46,7 @@ CELL_COLUMNS: dict[str, str] = {
     "replicas": "engines that fill the slice",
     "seconds": "wall seconds of the cell, warm-up included",
     "start_seconds": "seconds the engine took to become ready, on the first cell of an arm's engine",
+    "caveats": "what has to be said with the cell's figures: a tuple of sentences",
 }
 """Column of `cells_frame` -> its unit and definition; for the metrics see `jobs.metric_names.METRICS`."""
 COLUMNS = list(CELL_COLUMNS)
