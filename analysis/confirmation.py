@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from analysis.objectives import OBJECTIVES
 from analysis.rows import Ratio, VerdictRow
 from analysis.verdict import WINS
 
@@ -39,15 +40,17 @@ class Confirmation:
 def winner(rows: Sequence[VerdictRow], *, objective: str) -> VerdictRow | None:
     """Return the row to measure again: of those that win, the one whose ratio is surely the largest.
 
-    That is the one with the highest lower limit of the simultaneous interval of the objective's ratio, so
-    that a small but certain gain goes before a large but noisy one; of equals the higher level, then the
-    label. Forced acceptance shows a ceiling that nobody can serve, and a counterfactual arm a cause: both are
-    left out. None where no arm wins.
+    That is the one with the highest lower limit of the simultaneous interval of the objective's gain (the
+    ratio; of a latency its inverse), so that a small but certain gain goes before a large but noisy one; of
+    equals the higher level, then the label. Forced acceptance shows a ceiling that nobody can serve, and a
+    counterfactual arm a cause: both are left out. None where no arm wins.
     """
 
     def key(row: VerdictRow) -> tuple[float, float, str]:
         ratio = row.ratio(objective)
-        sure = -math.inf if ratio is None or ratio.lo is None else ratio.lo
+        sure = -math.inf
+        if ratio is not None and ratio.lo is not None and ratio.hi is not None:
+            sure = ratio.lo if OBJECTIVES[objective].higher_is_better else 1.0 / ratio.hi
         return (-sure, -row.level, row.label)
 
     servable = (row for row in rows if not (row.synthetic or row.counterfactual))

@@ -7,17 +7,25 @@ import numpy as np
 from analysis.axis import AXES, Axis, number
 from analysis.crossover import ABOVE, BELOW, UNKNOWN, Crossing, Crossover, find_crossover
 from analysis.levels import Level, level_covariance
-from analysis.objectives import CROSSOVERS
+from analysis.objectives import CROSSOVERS, OBJECTIVES
 from analysis.rows import CrossoverRow, VerdictRow
 
 
 def crossover_rows(rows: Sequence[VerdictRow], levels: Sequence[Level]) -> tuple[CrossoverRow, ...]:
-    """Return one row an arm and objective, in the order of the verdict rows; none of counterfactual arms."""
+    """Return one row an arm and objective, in the order of the verdict rows.
+
+    None of counterfactual arms, nor of an objective that nobody asked to measure.
+    """
     arms: dict[str, list[VerdictRow]] = {}
     for row in rows:
         if not row.counterfactual:
             arms.setdefault(row.arm, []).append(row)
-    return tuple(_row(own, levels, objective) for own in arms.values() for objective in CROSSOVERS)
+    objectives = [
+        name
+        for name in CROSSOVERS
+        if not OBJECTIVES[name].optional or any(level.fits[name].contrasts for level in levels)
+    ]
+    return tuple(_row(own, levels, name) for own in arms.values() for name in objectives)
 
 
 def _row(own: list[VerdictRow], levels: Sequence[Level], objective: str) -> CrossoverRow:

@@ -16,6 +16,8 @@ class Objective:
     title: str
     """For tables and axes."""
     higher_is_better: bool = True
+    optional: bool = False
+    """Measured only where the sweep asks for it."""
 
     @property
     def definition(self) -> str:
@@ -30,6 +32,7 @@ OBJECTIVES: dict[str, Objective] = {
         Objective(name="computed", metric="throughput/computed_tok_s", title="computed throughput"),
         Objective(name="output", metric="throughput/output_tok_s", title="output throughput"),
         Objective(name="user_speed", metric="user/speed_tok_s", title="user speed"),
+        Objective(name="goodput", metric="slo/goodput_req_s", title="goodput", optional=True),
         Objective(name="fixed_total", metric="fixed_work/total_tok_s", title="total throughput, fixed work"),
         Objective(name="ttft_p95", metric="latency/ttft_p95_ms", title="TTFT p95", higher_is_better=False),
         Objective(name="tpot_p95", metric="latency/tpot_p95_ms", title="TPOT p95", higher_is_better=False),
@@ -39,5 +42,5 @@ OBJECTIVES: dict[str, Objective] = {
 """By name. The first is the default objective of the verdict."""
 
 DEFAULT = "total"
-CROSSOVERS = ("total", "computed", "output", "user_speed")
+CROSSOVERS = ("total", "computed", "output", "user_speed", "goodput")
 """Objectives whose crossover is looked for."""

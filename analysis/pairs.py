@@ -53,7 +53,9 @@ def pairs_frame(cells: pd.DataFrame) -> pd.DataFrame:
     has_open, has_close = merged[OPENING].notna(), merged[CLOSING].notna()
     table = merged[[*kept, "outcome", "cause", OPENING, CLOSING]].copy()
     table["valid"] = merged["outcome"].eq(MEASURED) & (has_open | has_close)
-    table["why"] = [_why(row) for row in merged.to_dict("records")]
+    lost = ~table["valid"]
+    table["why"] = None
+    table.loc[lost, "why"] = [_why(row) for row in merged[lost].to_dict("records")]
     table["caveat"] = None
     for role, other, missing in ((CLOSING, OPENING, ~has_close), (OPENING, CLOSING, ~has_open)):
         table.loc[table["valid"] & missing, "caveat"] = f"no {role} baseline: the {other} one stands alone"

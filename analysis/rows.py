@@ -50,6 +50,8 @@ class VerdictRow:
     output: Ratio | None = None
     """Ratio of output throughput."""
     user_speed: Ratio | None = None
+    goodput: Ratio | None = None
+    """Ratio of the requests a second within the limits of an SLO; None without limits."""
     fixed_total: Ratio | None = None
     """Ratio of total throughput over the whole fixed work, drain included."""
     ttft_p95: Ratio | None = None
@@ -91,6 +93,7 @@ class VerdictRow:
             "computed": self.computed,
             "output": self.output,
             "user_speed": self.user_speed,
+            "goodput": self.goodput,
             "fixed_total": self.fixed_total,
             "ttft_p95": self.ttft_p95,
             "tpot_p95": self.tpot_p95,

@@ -83,8 +83,7 @@ def summarise(
         )
     planned = cells[cells["round"] == 0].reset_index(drop=True)
     levels = fit_levels(planned)
-    first = [item for item in items if item.round == 0]
-    rows = verdict_rows(first, planned, levels, threshold=threshold, objective=objective)
+    rows = verdict_rows(planned, levels, threshold=threshold, objective=objective)
     return Summary(
         objective=objective,
         threshold=threshold,
@@ -93,7 +92,7 @@ def summarise(
         crossovers=crossover_rows(rows, levels),
         baselines=_baseline_rows(planned),
         aa_spread=_spreads(planned, levels),
-        confirmations=_confirmations(items, cells, threshold=threshold, objective=objective),
+        confirmations=_confirmations(cells, threshold=threshold, objective=objective),
         outcomes=outcomes,
         emulated=any(item.emulated for item in items),
         synthetic=any(item.synthetic for item in items),
@@ -117,15 +116,12 @@ def cell_ratios(results: Iterable[CellResult | Mapping[str, Any]]) -> dict[str, 
     return found
 
 
-def _confirmations(
-    results: Sequence[CellResult], cells: pd.DataFrame, *, threshold: float, objective: str
-) -> tuple[Confirmation, ...]:
+def _confirmations(cells: pd.DataFrame, *, threshold: float, objective: str) -> tuple[Confirmation, ...]:
     """Judge the cells of appended rounds by themselves: planned ones count nothing here, nor these there."""
-    later = [item for item in results if item.round > 0]
-    if not later:
-        return ()
     appended = cells[cells["round"] > 0].reset_index(drop=True)
-    rows = verdict_rows(later, appended, fit_levels(appended), threshold=threshold, objective=objective)
+    if appended.empty:
+        return ()
+    rows = verdict_rows(appended, fit_levels(appended), threshold=threshold, objective=objective)
     return confirmations(rows, objective=objective)
 
 

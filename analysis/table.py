@@ -15,16 +15,16 @@ from analysis.objectives import OBJECTIVES
 from analysis.pairs import LOGS, pairs_frame
 from analysis.rows import Ratio, VerdictRow
 from analysis.verdict import INVALID, NO_VERDICT, Verdict, decide, sign_flip_p, threshold_of
-from jobs.result import CellResult
+from jobs.result import TREATMENT
 
 CAPACITY = "out_of_memory"
 """Cause of a failure that is a finding about capacity."""
+_FACTS = ["axis", "spec/mal", "emulated", "synthetic", "counterfactual", "caveats"]
 SHARE_TOLERANCE = 0.05
 """The arms' uncached shares may differ by so much, relative, before the row says so."""
 
 
 def verdict_rows(
-    results: Sequence[CellResult],
     cells: pd.DataFrame,
     levels: Sequence[Level],
     *,
@@ -34,15 +34,14 @@ def verdict_rows(
     """Return the rows, by layout, drafter, K, label and level.
 
     Args:
-        results: the cells' results.
-        cells: their `cells_frame`.
+        cells: `cells_frame` of the results.
         levels: their `fit_levels`.
         threshold: practical threshold, as a share.
         objective: what the verdicts are on.
     """
-    by_cell = {result.cell: result for result in results}
     fitted = {(level.value, level.oversubscribed): level for level in levels}
-    pairs = pairs_frame(cells)
+    treated = cells.loc[cells["role"] == TREATMENT, _FACTS].reset_index(drop=True)
+    pairs = pd.concat([pairs_frame(cells), treated], axis=1)
     rows = []
     keys = ["layout", "drafter", "k", "label", "level", "arm"]
     for _, group in pairs.groupby(keys, sort=True):
@@ -51,8 +50,7 @@ def verdict_rows(
         used = alone if not alone.empty else used  # the two conditions are never averaged
         crowded = bool(group["oversubscribed"].all())
         level = fitted.get((float(group["level"].iloc[0]), crowded))
-        own = [by_cell[cell] for cell in group["cell"]]
-        rows.append(_row(group, used, level, own, threshold=threshold, objective=objective))
+        rows.append(_row(group, used, level, threshold=threshold, objective=objective))
     return tuple(rows)
 
 
@@ -60,7 +58,6 @@ def _row(
     group: pd.DataFrame,
     used: pd.DataFrame,
     level: Level | None,
-    own: list[CellResult],
     *,
     threshold: float,
     objective: str,
@@ -69,7 +66,7 @@ def _row(
     arm, crowded = str(first["arm"]), bool(group["oversubscribed"].all())
     contrasts = {} if level is None else {name: fit.contrasts.get(arm) for name, fit in level.fits.items()}
     ratios = {name: _ratio(contrast) for name, contrast in contrasts.items()}
-    mal = _mean([result.metrics.get("spec/mal") for result in own if result.cell in set(used["cell"])])
+    mal = _mean(used["spec/mal"].tolist())
     speed, total, computed = ratios.get("user_speed"), ratios.get("total"), ratios.get("computed")
     uncached = uncached_share_ratio(computed.value, total.value) if computed and total else None
     verdict = _verdict(group, contrasts.get(objective), level, threshold=threshold, objective=objective)
@@ -80,7 +77,7 @@ def _row(
         layout=str(first["layout"]),
         drafter=str(first["drafter"]),
         k=int(first["k"]),
-        axis=own[0].axis,
+        axis=str(first["axis"]),
         level=float(first["level"]),
         blocks=len(used),
         verdict=NO_VERDICT if crowded and verdict.word != INVALID else verdict.word,
@@ -94,13 +91,13 @@ def _row(
         uncached_share_ratio=uncached,
         sign_flip_p=sign_flip_p([float(value) for value in used[LOGS[objective]]]),
         more_blocks=None if crowded else verdict.more_blocks,
-        outcomes=dict(sorted(Counter(group["outcome"]).items())),
+        outcomes={str(name): int(count) for name, count in sorted(Counter(group["outcome"]).items())},
         capacity_failure=used.empty and bool((group["cause"] == CAPACITY).any()),
-        emulated=any(result.emulated for result in own),
-        synthetic=any(result.synthetic for result in own),
-        counterfactual=own[0].counterfactual,
+        emulated=bool(group["emulated"].any()),
+        synthetic=bool(group["synthetic"].any()),
+        counterfactual=str(first["counterfactual"]),
         oversubscribed=crowded,
-        caveats=_caveats(group, ratios, uncached, verdict.threshold, own),
+        caveats=_caveats(group, ratios, uncached, verdict.threshold),
     )
 
 
@@ -127,7 +124,6 @@ def _caveats(
     ratios: Mapping[str, Ratio | None],
     uncached: float | None,
     threshold: float,
-    own: list[CellResult],
 ) -> tuple[str, ...]:
     found: list[str] = []
     lost = group[~group["valid"]]
@@ -146,7 +142,7 @@ def _caveats(
             f"computed and total throughput disagree: the uncached share of the tokens was "
             f"{uncached:.2f} times the baseline's, so the arms did not have equal hit rates"
         )
-    found += [caveat for result in own for caveat in result.caveats]
+    found += [caveat for told in group["caveats"] for caveat in told]
     return tuple(dict.fromkeys(found))
 
 

@@ -5,6 +5,7 @@ ratio: wholly above 1 + t wins, wholly below 1/(1 + t) loses, wholly between sho
 difference, anything else is undecided. The sign-flip p is printed beside it and never decides.
 """
 
+import bisect
 import itertools
 import math
 from collections.abc import Sequence
@@ -103,15 +104,20 @@ def blocks_needed(contrast: Contrast, fit: LevelFit, limit: float) -> int | None
     of blocks, and degrees of freedom come as fast as so far. None where more than `MAX_BLOCKS` would be
     needed.
     """
-    if contrast.error is None:
+    error = contrast.error
+    if error is None:
         return None
-    for more in range(1, MAX_BLOCKS + 1):
+
+    def decides(more: int) -> bool:
         growth = (contrast.pairs + more) / contrast.pairs
         df = max(1, round(fit.df * growth))
         critical = critical_value(contrast.family, df, round(contrast.correlation, 6), CONFIDENCE)
-        if _place(contrast.estimate, critical * contrast.error / math.sqrt(growth), limit) is not None:
-            return more
-    return None
+        return _place(contrast.estimate, critical * error / math.sqrt(growth), limit) is not None
+
+    if not decides(MAX_BLOCKS):
+        return None
+    # the interval shrinks around its estimate, so once it decides it goes on deciding
+    return 1 + bisect.bisect_left(range(1, MAX_BLOCKS + 1), 1, key=decides)
 
 
 def sign_flip_p(log_ratios: Sequence[float]) -> float | None:

@@ -75,7 +75,12 @@ def build_context(
         "summary": summary,
         "objective": OBJECTIVES[summary.objective],
         "objectives": OBJECTIVES,
-        "compared": [name for name in OBJECTIVES if name != "fixed_total"],
+        "compared": [
+            name
+            for name, objective in OBJECTIVES.items()
+            if name != "fixed_total"
+            and (not objective.optional or any(row.ratio(name) for row in summary.rows))
+        ],
         "confidence": CONFIDENCE,
         "arms": _arms(summary.rows),
         "banners": _banners(summary),

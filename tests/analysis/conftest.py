@@ -57,6 +57,7 @@ def metrics(total: float, **changes: float | None) -> dict[str, float | None]:
     for name in METRICS:
         if name.startswith(("throughput/", "fixed_work/")) and "seconds" not in name:
             values[name] = total
+    values |= {name: None for name in METRICS if name.startswith("slo/")}  # without limits
     values["user/speed_tok_s"] = total / 10.0
     for name in ("ttft_p95", "tpot_p95", "e2el_p95"):
         values[f"latency/{name}_ms"] = 1e5 / total

@@ -42,6 +42,12 @@ def test_the_winner_has_the_highest_lower_limit() -> None:
     assert winner([], objective="total") is None
 
 
+def test_of_latencies_the_surest_is_the_one_whose_upper_limit_is_lowest() -> None:
+    noisy = replace(ROW, label="noisy", ttft_p95=Ratio(value=0.5, lo=0.3, hi=0.9))
+    sure = replace(ROW, label="sure", ttft_p95=Ratio(value=0.7, lo=0.6, hi=0.8))
+    assert winner([noisy, sure], objective="ttft_p95") is sure
+
+
 def test_of_equals_the_higher_level_wins_then_the_name() -> None:
     high, other = replace(ROW, level=16.0), replace(ROW, level=16.0, label="b")
     assert winner([ROW, other, high], objective="total") is high

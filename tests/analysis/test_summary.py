@@ -256,8 +256,27 @@ def test_cell_ratios_are_per_pair(plain: list[CellResult]) -> None:
     ratios = cell_ratios(plain)
     treated = [result for result in plain if result.role == TREATMENT]
     assert set(ratios) == {result.cell for result in treated}
-    assert set(ratios[treated[0].cell]) == {f"ratio/{name}" for name in OBJECTIVES}
+    assert set(ratios[treated[0].cell]) == {f"ratio/{name}" for name in OBJECTIVES if name != "goodput"}
     assert ratios[treated[0].cell]["ratio/total"] == pytest.approx(1.5, rel=0.03)
     lost = change(plain, lambda r: r.cell == treated[0].cell, outcome=FAILED, metrics={})
     assert treated[0].cell not in cell_ratios(lost)
     assert cell_ratios([]) == {}
+
+
+def test_goodput_has_a_crossover_where_it_was_measured_and_none_where_it_was_not(make_sweep: Sweep) -> None:
+    def goodput(figure: float | None) -> set[str]:
+        results = [
+            dataclasses.replace(
+                r,
+                metrics=r.metrics
+                | {"slo/goodput_req_s": figure and figure * (r.metrics["throughput/total_tok_s"] or 0.0)},
+            )
+            for r in make_sweep(blocks=2, noise=0.004)
+        ]
+        summary = summarise(results, threshold=0.02)
+        assert (summary.rows[0].goodput is None) == (figure is None)
+        return {row.objective for row in summary.crossovers}
+
+    others = {"total", "computed", "output", "user_speed"}
+    assert goodput(None) == others
+    assert goodput(0.01) == others | {"goodput"}
