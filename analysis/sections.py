@@ -3,8 +3,11 @@
 from collections.abc import Callable
 
 from analysis.bestk import best_k
+from analysis.cost import cost
 from analysis.frame import Sweep
+from analysis.goodput import goodput
 from analysis.ksweep import k_sweep
+from analysis.pareto import pareto
 from analysis.positions import positions
 from analysis.section import Section
 from analysis.stepcost import step_cost
@@ -14,5 +17,8 @@ SECTIONS: dict[str, Callable[[Sweep], Section]] = {
     "positions": positions,
     "step_cost": step_cost,
     "best_k": best_k,
+    "goodput": goodput,
+    "pareto": pareto,
+    "cost": cost,
 }
 """Name -> what makes its section."""
