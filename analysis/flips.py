@@ -60,8 +60,8 @@ def flip_text(row: Mapping[str, Any], at: str) -> str:
     shown = "by their intervals" if row["sure"] else "by the estimates; their intervals do not settle it"
     return (
         f"the interaction flips a sign: {at}{held}, {metric} with {row['treatment']} is "
-        f"{_figure(row, 'gain')} times the baseline's at {row['gains_at']} and {_figure(row, 'loss')} times at "
-        f"{row['loses_at']} ({shown}), so what was found at one does not hold at the other"
+        f"{_figure(row, 'gain')} times the baseline's at {row['gains_at']} and {_figure(row, 'loss')} times "
+        f"at {row['loses_at']} ({shown}), so what was found at one does not hold at the other"
     )
 
 
