@@ -2,7 +2,7 @@
 
 import asyncio
 
-from jobs.replay.sse import EventSplitter, whole_event
+from jobs.replay.sse import EventSplitter
 from jobs.replay.stream import StreamReader
 
 BODY_LIMIT = 65536
@@ -41,8 +41,7 @@ class Answer:
         """Last sign of life of the connection (ns)."""
         self.ended = now
         self.finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._splitter: EventSplitter | None = None
-        """Holds what came of an event that is not whole yet; None between events."""
+        self._splitter = EventSplitter()
         self._status = 0
         self.streaming = False
         """Whether the response is an event stream."""
@@ -66,19 +65,20 @@ class Answer:
     def take_body(self, data: bytes) -> None:
         """Take a piece of the response's body, which arrived when the connection was last `heard`."""
         if self.streaming:
-            if self._splitter is None:
-                # Hundreds of streams take turns: what is not touched for a chunk need not be fetched for it.
-                payload = whole_event(data)
-                if payload is not None:
-                    self.reader.feed(payload, self.heard)
-                    return
-                self._splitter = EventSplitter()
             for payload in self._splitter.feed(data):
                 self.reader.feed(payload, self.heard)
-            if self._splitter.is_empty:
-                self._splitter = None
         elif len(self._body) < BODY_LIMIT:
             self._body += data
+
+    def take_event(self, payload: bytes, now: int) -> None:
+        """Take one whole event of the stream, which arrived at `now` (ns), while `between_events`."""
+        self.heard = now
+        self.reader.feed(payload, now)
+
+    @property
+    def between_events(self) -> bool:
+        """Whether the stream stands between two events, so that a whole one can come."""
+        return self.streaming and self._splitter.is_empty
 
     def complete(self, now: int) -> None:
         """Judge a response that came to its end."""
@@ -92,7 +92,7 @@ class Answer:
 
     def _end_stream(self) -> None:
         """Look at what came after the last whole event."""
-        rest = b"" if self._splitter is None else self._splitter.rest.strip()
+        rest = self._splitter.rest.strip()
         if rest in _DONE_LINES:
             self.reader.done = True  # some servers forget the empty line at the very end
         elif rest.startswith(b"{"):

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import httptools
 
 from jobs.replay.answer import Answer
+from jobs.replay.chunked import whole_event
 from jobs.replay.inbox import Inbox
 
 _now = time.monotonic_ns
@@ -20,6 +21,7 @@ _BATCH = 32
 """Arrivals of one stream that are taken in together."""
 _BLANK_LINE = b"\r\n\r\n"
 """How a response in chunked encoding ends: a next request may depend on it, so it is taken in at once."""
+_LINE_END = b"\r\n"
 _SHORT = 3
 """Bytes of a piece that may be the end of such a blank line, and is taken in at once for it."""
 
@@ -96,6 +98,8 @@ class _Link(asyncio.Protocol):
 
     __slots__ = (
         "_arrivals",
+        "_between",
+        "_chunk_ended",
         "_chunked",
         "_content_type",
         "_due",
@@ -121,6 +125,10 @@ class _Link(asyncio.Protocol):
         """Whether the inbox knows of them."""
         self._patient = False
         """Whether they can wait for others: only those of an event stream, whose end shows unparsed."""
+        self._chunk_ended = False
+        """Whether the last that the parser told of was the end of a chunk."""
+        self._between = False
+        """Whether a chunk with a whole event can come: parser and answer stand between two of theirs."""
         self._transport: asyncio.Transport | None = None
         self._wire: asyncio.Transport | None = None
         self._parser: httptools.HttpResponseParser | None = None
@@ -152,7 +160,7 @@ class _Link(asyncio.Protocol):
         self.answer = answer
         # The parser looks its callbacks up once: a chunk goes to the answer without a step between.
         self.on_body = answer.take_body
-        self._patient = False
+        self._patient = self._between = False
         self._parser = httptools.HttpResponseParser(self)
         self._transport.write(request)
         self._stamp_dispatch()
@@ -197,7 +205,12 @@ class _Link(asyncio.Protocol):
         arrivals, times = self._arrivals, self._times
         self._arrivals, self._times, self._due = [], [], False
         for data, now in zip(arrivals, times, strict=True):
-            self._take(data, now)
+            # The parser need not see such a chunk: after it, it stands where it stood before.
+            payload = whole_event(data) if self._between else None
+            if payload is None:
+                self._take(data, now)
+            elif self.answer is not None:
+                self.answer.take_event(payload, now)
 
     def _take(self, data: bytes, now: int) -> None:
         answer = self.answer
@@ -205,11 +218,15 @@ class _Link(asyncio.Protocol):
             self.abort()  # bytes that nobody asked for: the connection cannot be trusted any more
             return
         answer.heard = now
+        self._chunk_ended = False
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
             self.abort()
             answer.break_off("bad_http", str(error), now)
+        # After the end of a chunk may come a part of the size of the next, which the parser says nothing of.
+        ended = self._chunk_ended and self._patient and data.endswith(_LINE_END)
+        self._between = ended and self.answer is answer and answer.between_events
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Judge the answer in flight, if there is one."""
@@ -252,6 +269,14 @@ class _Link(asyncio.Protocol):
         if self.answer is not None and self._parser is not None:
             self.answer.take_head(self._parser.get_status_code(), self._content_type)
             self._patient = self._chunked and self.answer.streaming
+
+    def on_chunk_header(self) -> None:
+        """Note that a chunk begins."""
+        self._chunk_ended = False
+
+    def on_chunk_complete(self) -> None:
+        """Note that a chunk has ended."""
+        self._chunk_ended = True
 
     def on_message_complete(self) -> None:
         """Free the connection for the next request, then finish the answer."""

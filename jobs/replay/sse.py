@@ -1,21 +1,6 @@
 """Server-sent events: from bytes, cut anywhere, to the payloads of whole events."""
 
 
-def whole_event(data: bytes) -> bytes | None:
-    """Return the payload of `data` if it is one whole event of one line, which is what engines send.
-
-    Quick, and without state: what it does not take is for an `EventSplitter`.
-    """
-    if (
-        data.find(b"\n") == len(data) - 2  # (`find` beats `in` here)
-        and data.endswith(b"\n\n")
-        and data.startswith(b"data: ")
-        and data.find(b"\r") < 0
-    ):
-        return data[6:-2]
-    return None
-
-
 class EventSplitter:
     """Cuts a byte stream into events and returns the `data` of each.
 

@@ -54,6 +54,23 @@ class _Chunk(msgspec.Struct, gc=False):
     metrics: msgspec.Raw = msgspec.Raw()
 
 
+class _BriefUsage(msgspec.Struct, gc=False):
+    completion_tokens: int = 0
+
+
+class _BriefChoice(msgspec.Struct, gc=False):
+    finish_reason: str | None = None
+
+
+class _BriefChunk(msgspec.Struct, gc=False):
+    """What has to be known of a chunk in the midst of an answer that is counted by usage."""
+
+    choices: list[_BriefChoice] = []
+    usage: _BriefUsage | None = None
+    error: Any = None
+    object: str | None = None
+
+
 class _Speculation(msgspec.Struct):
     num_spec_steps: int
     num_draft_tokens: int
@@ -66,6 +83,7 @@ class _Metrics(msgspec.Struct):
 
 
 _decode = msgspec.json.Decoder(_Chunk).decode
+_decode_brief = msgspec.json.Decoder(_BriefChunk).decode
 _decode_metrics = msgspec.json.Decoder(_Metrics).decode
 
 
@@ -73,13 +91,15 @@ class StreamReader:
     """Reads one answer, payload by payload."""
 
     __slots__ = (
-        "_usage",
+        "_counted",
         "cached_tokens",
+        "completion_tokens",
         "counts",
         "done",
         "error",
         "error_detail",
         "finish_reason",
+        "prompt_tokens",
         "speculation",
         "times",
     )
@@ -89,7 +109,12 @@ class StreamReader:
         """Arrival of each token-carrying chunk, ns."""
         self.counts = array("i")
         """Tokens so far at each of them; zeros until `settle` where usage comes only at the end."""
-        self._usage: _Usage | None = None
+        self._counted = False
+        """Whether the chunk before was counted by its usage: then its text does not matter."""
+        self.prompt_tokens: int | None = None
+        """Prompt tokens by usage; None without one."""
+        self.completion_tokens: int | None = None
+        """Output tokens by the latest usage; None without one."""
         self.cached_tokens: int | None = None
         self.speculation: Speculation | None = None
         self.finish_reason: str | None = None
@@ -97,18 +122,30 @@ class StreamReader:
         self.error: str | None = None
         self.error_detail = ""
 
-    @property
-    def prompt_tokens(self) -> int | None:
-        """Prompt tokens by the latest usage; None without one."""
-        return None if self._usage is None else self._usage.prompt_tokens
-
-    @property
-    def completion_tokens(self) -> int | None:
-        """Output tokens by the latest usage; None without one."""
-        return None if self._usage is None else self._usage.completion_tokens
-
     def feed(self, payload: bytes, now: int) -> None:
         """Take one event's payload that arrived at `now` (ns)."""
+        if not (self._counted and self._feed_brief(payload, now)):
+            self._feed_whole(payload, now)
+
+    def _feed_brief(self, payload: bytes, now: int) -> bool:
+        """Take a chunk in the midst of an answer for its count alone; return whether it is one."""
+        try:
+            chunk = _decode_brief(payload)
+        except msgspec.DecodeError:
+            return False
+        usage, choices = chunk.usage, chunk.choices
+        if usage is None or not choices or choices[0].finish_reason is not None:
+            return False
+        if chunk.error is not None or chunk.object == "error":
+            return False
+        count = usage.completion_tokens
+        if count > self.counts[-1]:
+            self.times.append(now)
+            self.counts.append(count)
+            self.completion_tokens = count
+        return True
+
+    def _feed_whole(self, payload: bytes, now: int) -> None:
         try:
             chunk = _decode(payload)
         except msgspec.DecodeError as problem:
@@ -120,10 +157,9 @@ class StreamReader:
         if chunk.error is not None or chunk.object == "error":
             self.fail("error_body", _show(payload))
             return
-        usage = chunk.usage
-        before = self._usage
+        usage, before = chunk.usage, self.completion_tokens or 0
         if usage is not None:
-            self._usage = usage
+            self.prompt_tokens, self.completion_tokens = usage.prompt_tokens, usage.completion_tokens
             details = usage.prompt_tokens_details
             if details is not None and details.cached_tokens is not None:
                 self.cached_tokens = details.cached_tokens
@@ -139,13 +175,14 @@ class StreamReader:
             if _has_token(choice):
                 self.times.append(now)
                 self.counts.append(0)
+                self._counted = False
             return
         counts, count = self.counts, usage.completion_tokens
-        grown = count > (0 if before is None else before.completion_tokens)
         # A first usage after chunks without any is a total, not this chunk's count: then the text decides.
-        if grown and (not counts or counts[-1] or _has_token(choice)):
+        if count > before and (not counts or counts[-1] or _has_token(choice)):
             self.times.append(now)
             counts.append(count)
+            self._counted = True
 
     def fail(self, error: str, detail: str) -> None:
         """Keep the first failure."""

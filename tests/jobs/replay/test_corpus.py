@@ -1,6 +1,7 @@
 """Every response of the corpus, cut at every byte, gives the one right result."""
 
 import asyncio
+import re
 from collections.abc import Iterable
 from itertools import pairwise
 
@@ -107,6 +108,18 @@ def test_cut_at_every_byte(case: Case) -> None:
         for cut in range(1, len(case.response)):
             judge(case, receive(case, (cut,)))
         judge(case, receive(case, range(1, len(case.response))))
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("case", CORPUS, ids=IDS)
+def test_cut_where_lines_end(case: Case) -> None:
+    """An engine's writes arrive one by one: whole chunks, and whatever is between them."""
+    ends = [match.end() for match in re.finditer(rb"\r\n(?=[0-9a-f]+\r\n)", case.response)]
+
+    async def play() -> None:
+        for begin in range(len(ends)):
+            judge(case, receive(case, ends[begin:]))
 
     asyncio.run(play())
 
