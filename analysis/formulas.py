@@ -70,14 +70,14 @@ def end_to_end_speed_up(f: float, x: float, h: float = 1.0) -> float:
     return 1.0 / ((1.0 - f) * h + f / x)
 
 
-def speed_up_cap(f: float) -> float:
-    """Return the G of an infinitely fast decode, 1 / (1 - f)."""
+def speed_up_cap(f: float, h: float = 1.0) -> float:
+    """Return the G of an infinitely fast decode, 1 / [(1 - f) h]."""
     _check_probability("f", f)
-    return math.inf if f == 1.0 else 1.0 / (1.0 - f)
+    return math.inf if f == 1.0 or h == 0.0 else 1.0 / ((1.0 - f) * h)
 
 
-def required_decode_speed_up(g: float, f: float) -> float | None:
-    """Return x = f / (1/G - (1 - f)), the decode speed-up that a target G needs; None where no x is enough.
+def required_decode_speed_up(g: float, f: float, h: float = 1.0) -> float | None:
+    """Return x = f / (1/G - (1 - f) h), the decode speed-up that a target G needs; None where none is enough.
 
     Raises:
         ValueError: f outside 0 to 1, or G not positive.
@@ -85,9 +85,22 @@ def required_decode_speed_up(g: float, f: float) -> float | None:
     if g <= 0.0:
         message = f"the target speed-up is {g}; it has to be positive"
         raise ValueError(message)
-    if g >= speed_up_cap(f):
+    if g >= speed_up_cap(f, h):
         return None
-    return f / (1.0 / g - (1.0 - f))
+    return f / (1.0 / g - (1.0 - f) * h)
+
+
+def required_length(x: float, step: float) -> float:
+    """Return the tokens a step that a decode speed-up x needs where a step costs `step` plain ones."""
+    return x * step
+
+
+def measured_time_growth(f: float, f_arm: float, x: float) -> float:
+    """Return h from both decode shares: all time but decode, arm over baseline.
+
+    Of equal work, decode takes 1/x of the baseline's, and (1 - f) / f of it is the rest.
+    """
+    return (1.0 - f_arm) / f_arm * f / (1.0 - f) / x
 
 
 def other_time_growth(g: float, f: float, x: float) -> float:
