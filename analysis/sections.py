@@ -5,6 +5,7 @@ from collections.abc import Callable
 from analysis.bestk import best_k
 from analysis.cost import cost
 from analysis.effect_sections import effects_section, layouts_section
+from analysis.decomposition import decomposition, identities
 from analysis.frame import Sweep
 from analysis.goodput import goodput
 from analysis.ksweep import k_sweep
@@ -18,6 +19,8 @@ SECTIONS: dict[str, Callable[[Sweep], Section]] = {
     "positions": positions,
     "step_cost": step_cost,
     "best_k": best_k,
+    "decomposition": decomposition,
+    "identities": identities,
     "effects": effects_section,
     "layouts": layouts_section,
     "goodput": goodput,
