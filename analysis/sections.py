@@ -4,13 +4,14 @@ from collections.abc import Callable
 
 from analysis.bestk import best_k
 from analysis.cost import cost
-from analysis.effect_sections import effects_section, layouts_section
 from analysis.decomposition import decomposition, identities
+from analysis.effect_sections import effects_section, layouts_section
 from analysis.frame import Sweep
 from analysis.goodput import goodput
 from analysis.ksweep import k_sweep
 from analysis.pareto import pareto
 from analysis.positions import positions
+from analysis.recommendation_table import recommendation
 from analysis.section import Section
 from analysis.stepcost import step_cost
 
@@ -26,5 +27,6 @@ SECTIONS: dict[str, Callable[[Sweep], Section]] = {
     "goodput": goodput,
     "pareto": pareto,
     "cost": cost,
+    "recommendation": recommendation,
 }
 """Name -> what makes its section."""

@@ -1,0 +1,243 @@
+"""What to serve with at each load level, and over which range of loads: choices joined into ranges.
+
+At a level the choice is the best, by estimate, of the baselines and of the arms whose verdict is `wins`.
+Where no arm wins, a baseline is chosen: a drafter that is not shown to pay is not recommended. Forced
+acceptance and counterfactual arms cannot be served; a level at which client and engine shared a core gets no
+choice.
+"""
+
+import itertools
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from analysis.axis import AXES
+from analysis.crossover import find_crossover
+from analysis.rows import Ratio, VerdictRow
+from analysis.standings import Standing
+from analysis.verdict import WINS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """An arm that could be served with."""
+
+    arm: str
+    """Digest."""
+    label: str
+    layout: str
+    drafter: str
+    k: int
+    baseline: str
+    """Digest of its pair's baseline: its own for a baseline."""
+    axis: str
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether it runs without a drafter."""
+        return self.arm == self.baseline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What to serve with at one level."""
+
+    level: float
+    candidate: Candidate | None
+    """None where nothing can be said."""
+    reason: str
+    """Why this, or why nothing."""
+    over_baseline: Ratio | None = None
+    """Its advantage over its layout's baseline, with the simultaneous interval of the verdict; None for a
+    baseline."""
+    runner_up: Candidate | None = None
+    """The best of all others by estimate."""
+    margin: Ratio | None = None
+    """Advantage over the runner-up, with the interval of this comparison."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edge:
+    """Where one choice gives way to the next."""
+
+    lower: float
+    """Level tried below it."""
+    upper: float
+    """Level tried above it."""
+    at: float
+    """Where the two are alike, interpolated in log advantage over log level; between the two levels, by
+    their geometric mean, where the curve does not say."""
+    lo: float
+    """95 % interval of the place, within the levels tried around it."""
+    hi: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadRange:
+    """Neighbouring levels with the same choice."""
+
+    group: str
+    devices: int
+    choices: tuple[Choice, ...]
+    """At each level of it, ascending."""
+    begins: Edge | None = None
+    """None at the lowest level tried."""
+    ends: Edge | None = None
+    """None at the highest level tried."""
+
+    @property
+    def candidate(self) -> Candidate | None:
+        """What to serve with in it."""
+        return self.choices[0].candidate
+
+    @property
+    def low(self) -> float:
+        """Load from which it holds: the edge below, or the lowest level tried."""
+        return self.choices[0].level if self.begins is None else self.begins.at
+
+    @property
+    def high(self) -> float:
+        """Load up to which it holds: the edge above, or the highest level tried."""
+        return self.choices[-1].level if self.ends is None else self.ends.at
+
+
+def choose(
+    standing: Standing,
+    rows: Mapping[tuple[str, float], VerdictRow],
+    candidates: Mapping[str, Candidate],
+    *,
+    objective: str,
+    higher_is_better: bool = True,
+    among: Collection[str] | None = None,
+) -> Choice:
+    """Return what to serve with at one level.
+
+    Args:
+        standing: the level's arms against each other.
+        rows: verdicts by (arm, level).
+        candidates: arms that can be served, by digest.
+        objective: what the verdicts are on.
+        higher_is_better: of the objective; a ratio is turned so that more than 1 is an advantage.
+        among: arms that are looked at; all candidates where None.
+    """
+    level = standing.level
+    here = [arm for arm in standing.arms if arm in candidates and (among is None or arm in among)]
+    if standing.oversubscribed:
+        return Choice(
+            level=level, candidate=None, reason="client and engine shared a core: measured, never judged"
+        )
+    verdicts = {arm: rows[arm, level] for arm in here if (arm, level) in rows}
+    winners = [arm for arm, row in verdicts.items() if row.verdict == WINS]
+    baselines = [arm for arm in here if candidates[arm].is_baseline]
+    best = standing.best((*winners, *baselines))
+    if best is None:
+        return Choice(level=level, candidate=None, reason="no baseline was measured here")
+    others = tuple(arm for arm in here if arm != best)
+    second = standing.best(others)
+    chosen = candidates[best]
+    ratio = None if chosen.is_baseline else verdicts[best].ratio(objective)
+    if ratio is not None and not higher_is_better:
+        ratio = inverse(ratio)
+    return Choice(
+        level=level,
+        candidate=chosen,
+        reason=_reason(chosen, winners, verdicts),
+        over_baseline=ratio,
+        runner_up=None if second is None else candidates[second],
+        margin=None if second is None else standing.ratio(best, second),
+    )
+
+
+def inverse(ratio: Ratio) -> Ratio:
+    """Return 1 over a ratio, ends changed over."""
+    return Ratio(
+        value=1.0 / ratio.value,
+        lo=None if ratio.hi is None else 1.0 / ratio.hi,
+        hi=None if ratio.lo is None else 1.0 / ratio.lo,
+        pairs=ratio.pairs,
+    )
+
+
+def _reason(chosen: Candidate, winners: Sequence[str], rows: Mapping[str, VerdictRow]) -> str:
+    if not chosen.is_baseline:
+        return "wins against its baseline, and no other winner is ahead of it by estimate"
+    if winners:
+        return "ahead, by estimate, of every arm that wins against the baseline of its own layout"
+    if not rows:
+        return "no arm with a drafter that can be served was judged here"
+    words = sorted({row.verdict for row in rows.values()})
+    more = [row.more_blocks for row in rows.values() if row.more_blocks]
+    blocks = f"; about {min(more)} more blocks would decide the nearest" if more else ""
+    return f"no arm with a drafter wins ({', '.join(words)}){blocks}"
+
+
+def join(group: str, devices: int, choices: Sequence[Choice], levels: Sequence[Standing]) -> list[LoadRange]:
+    """Return neighbouring levels with the same choice as ranges, ascending.
+
+    Args:
+        group: name of the slice's group.
+        devices: of the slice.
+        choices: one a level, ascending.
+        levels: the standings that they were made of.
+    """
+    parts = [
+        list(own)
+        for _, own in itertools.groupby(
+            zip(choices, levels, strict=True), key=lambda pair: pair[0].candidate and pair[0].candidate.arm
+        )
+    ]
+    edges = [_edge(before[-1], after[0]) for before, after in itertools.pairwise(parts)]
+    return [
+        LoadRange(
+            group=group,
+            devices=devices,
+            choices=tuple(choice for choice, _ in part),
+            begins=edges[place - 1] if place else None,
+            ends=edges[place] if place < len(edges) else None,
+        )
+        for place, part in enumerate(parts)
+    ]
+
+
+def _edge(before: tuple[Choice, Standing], after: tuple[Choice, Standing]) -> Edge:
+    """Return where the lower level's choice gives way to the upper level's."""
+    (low, first), (high, second) = before, after
+    levels = (low.level, high.level)
+    plain = Edge(
+        lower=levels[0], upper=levels[1], at=math.sqrt(math.prod(levels)), lo=levels[0], hi=levels[1]
+    )
+    if low.candidate is None or high.candidate is None:
+        return plain
+    arms = (low.candidate.arm, high.candidate.arm)
+    if not all(arm in standing.arms for arm in arms for standing in (first, second)):
+        return plain
+    gaps = [standing.gap(*arms) for standing in (first, second)]
+    means, errors = [gap[0] for gap in gaps], [gap[1] for gap in gaps]
+    if not means[0] >= 0.0 > means[1]:
+        return plain  # one of them was chosen for its verdict and not for its estimate
+    if errors[0] is None or errors[1] is None:
+        crossing = find_crossover(levels, means).main
+        at = None if crossing is None else crossing.log_log
+        return plain if at is None else replace(plain, at=at)
+    covariance = np.diag([errors[0] ** 2, errors[1] ** 2])
+    found = find_crossover(levels, means, covariance, float(min(first.df, second.df)))
+    at = None if found.main is None else found.main.log_log
+    if at is None:
+        return plain
+    return Edge(
+        lower=levels[0],
+        upper=levels[1],
+        at=at,
+        lo=levels[0] if found.low is None else found.low,
+        hi=levels[1] if found.high is None else found.high,
+    )
+
+
+def range_text(found: LoadRange) -> str:
+    """Return the loads of a range in words: `C=1 to 14.2`."""
+    axis = AXES[found.candidate.axis if found.candidate else "concurrency"]
+    if found.low == found.high:
+        return axis.at(found.low)
+    return f"{axis.at(found.low)} to {found.high:.3g}"
