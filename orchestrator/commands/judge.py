@@ -1,0 +1,62 @@
+"""`specload judge`: verdicts on results that another tool measured."""
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from orchestrator.tables import console, crossover_lines, verdict_table
+
+SUMMARY = (
+    "Judge results of vllm bench serve, vllm bench sweep serve, AIPerf and GuideLLM: ratios to the baseline "
+    "with unpaired intervals, verdicts, crossovers. Runs of such tools are not paired; see docs/others.md."
+)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Print the verdicts of others' results."""
+    parser = argparse.ArgumentParser(prog="specload judge", description=SUMMARY)
+    parser.add_argument(
+        "paths", nargs="*", help="files, folders or patterns whose runs tell themselves what served them"
+    )
+    parser.add_argument(
+        "--baseline",
+        nargs="+",
+        default=[],
+        metavar="FILES",
+        help="files, folders or patterns of the runs without a drafter",
+    )
+    parser.add_argument(
+        "--arm",
+        action="append",
+        default=[],
+        metavar="LABEL=FILES",
+        help="an arm and its files: `eagle3-k5=runs/*.json`, `tp2/ngram-k3=folder`, `tp2/none=folder`",
+    )
+    parser.add_argument("--objective", default="total", help="what the verdicts are on (default: total)")
+    parser.add_argument("--threshold", type=float, default=0.02, help="practical threshold as a share")
+    parser.add_argument(
+        "--trust-repeats",
+        action="store_true",
+        help="take runs on one start of a server for replicates: their spread misses what a restart changes",
+    )
+    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
+    options = parser.parse_args(arguments)
+    # Late: pandas and scipy take a second to load, and `--help` should not wait for them.
+    from analysis.others.comparison import compare  # noqa: PLC0415 - see above
+
+    summary = compare(
+        [Path(path) for path in options.paths],
+        baseline=options.baseline,
+        arms=options.arm,
+        objective=options.objective,
+        threshold=options.threshold,
+        trust_repeats=options.trust_repeats,
+    )
+    if options.json:
+        print(json.dumps(summary.to_dict(), indent=2))
+        return 0
+    out = console()
+    out.print(verdict_table(summary))
+    out.print(crossover_lines(summary))
+    return 0
