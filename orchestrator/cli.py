@@ -75,6 +75,11 @@ COMMANDS = (
         example="specload analyse results/SWEEP k_sweep decomposition",
     ),
     Command(
+        name="judge",
+        help="judge what another tool measured: vllm bench, AIPerf, GuideLLM",
+        example="specload judge --baseline base/*.json --arm eagle3-k5=eagle3/*.json",
+    ),
+    Command(
         name="capacity",
         help="what the KV caches of a sweep hold, and what a drafter takes of them",
         example="specload capacity results/SWEEP",

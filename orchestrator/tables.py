@@ -23,9 +23,9 @@ def console() -> Console:
 
 def verdict_table(summary: Summary) -> RenderableType:
     """Return one row per arm and load level, under a banner of what the figures are."""
+    shared = "the same layout" if summary.unpaired else "the same layout and block"
     table = Table(
-        title=f"Ratio to the baseline of the same layout and block; verdict on "
-        f"{OBJECTIVES[summary.objective].title}"
+        title=f"Ratio to the baseline of {shared}; verdict on {OBJECTIVES[summary.objective].title}"
     )
     for name in (
         "arm",
@@ -81,7 +81,8 @@ def ratio_text(ratio: Ratio | None) -> str:
 def _verdict(row: VerdictRow) -> Text:
     words = row.verdict
     if row.more_blocks:
-        words += f" ({row.more_blocks} more block{'s' if row.more_blocks > 1 else ''})"
+        unit = "run" if row.unpaired else "block"
+        words += f" ({row.more_blocks} more {unit}{'s' if row.more_blocks > 1 else ''})"
     text = Text(words, style=_STYLES.get(row.verdict, ""))
     if row.oversubscribed:
         text.append(" oversubscribed", style="yellow")
@@ -90,7 +91,11 @@ def _verdict(row: VerdictRow) -> Text:
 
 def _reasons(summary: Summary) -> list[Text]:
     """Return why each invalid row is so, a line each: in the table they would squeeze the figures."""
-    return [Text(f"{row.label} {row.at}: {row.reason}") for row in summary.rows if row.verdict == "invalid"]
+    return [
+        Text(f"{row.label} {row.at}: {row.reason}")
+        for row in summary.rows
+        if row.verdict == "invalid" or (row.unpaired and row.verdict == "undecided" and not row.more_blocks)
+    ]
 
 
 def _confirmations(summary: Summary) -> list[Text]:
@@ -103,6 +108,7 @@ def _confirmations(summary: Summary) -> list[Text]:
 
 def _banners(summary: Summary) -> list[Text]:
     said: Sequence[tuple[bool, str]] = (
+        (summary.unpaired, "UNPAIRED: arms and baselines were not measured side by side in blocks."),
         (summary.emulated, "EMULATED: these figures come from a model of hardware, not from hardware."),
         (
             summary.synthetic,
