@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from engines.acceptance_translation import Forced
 from engines.counters import Counters
+from engines.schedule import KRange
 from engines.series import Series
 from engines.spec import EngineConfig
 
@@ -186,6 +187,13 @@ class Engine(Protocol):
 
         Raises:
             EngineConfigError: the engine cannot force it.
+        """
+
+    def by_batch_size(self, config: EngineConfig, ranges: Sequence[KRange]) -> EngineConfig:
+        """Return `config` with its drafter's K by the number of running requests; `refusals` may forbid it.
+
+        Raises:
+            EngineConfigError: this engine has no such thing, or not with this drafter.
         """
 
     def resolved(self, server: Server) -> Mapping[str, Any]:

@@ -18,6 +18,7 @@ from engines.endpoint_settings import settings_of
 from engines.errors import EngineConfigError
 from engines.metrics_page import Page
 from engines.rules import COMMON_RULES, refusals_by
+from engines.schedule import KRange
 from engines.series import Series
 from engines.spec import EngineConfig
 
@@ -84,6 +85,15 @@ class EndpointEngine:
             rates=drafter.acceptance.rates(drafter.k),
             stated="whoever runs the server says that it forces this acceptance",
         )
+
+    def by_batch_size(self, config: EngineConfig, ranges: Sequence[KRange]) -> EngineConfig:  # noqa: ARG002 - there is none
+        """Refuse: somebody else configures the server.
+
+        Raises:
+            EngineConfigError: always.
+        """
+        message = "somebody else configures the server; have it drafted by batch size there"
+        raise EngineConfigError(message)
 
     def resolved(self, server: Server) -> Mapping[str, Any]:
         """Return the server's resolved configuration; empty where it tells none."""

@@ -19,7 +19,9 @@ from engines.metrics_page import Page
 from engines.packages import package_version
 from engines.remote_http import get_json, post_status, required_text
 from engines.rules import COMMON_RULES, refusals_by
+from engines.schedule import ADAPTIVE, KRange
 from engines.series import Series
+from engines.sglang_adaptive import by_batch_size
 from engines.sglang_command import sglang_command
 from engines.sglang_http import parse_capacity, parse_counters
 from engines.sglang_resolved import DRAFTER_KEYS, comparable, contradictions
@@ -81,6 +83,14 @@ class SglangEngine:
         """Return the arm's synthetic acceptance as SGLang is told it; None for real acceptance."""
         return forced_acceptance(config.drafter)
 
+    def by_batch_size(self, config: EngineConfig, ranges: Sequence[KRange]) -> EngineConfig:
+        """Return `config` with its drafter's K by the number of running requests.
+
+        Raises:
+            EngineConfigError: `ranges` are no schedule, or the drafter cannot follow one.
+        """
+        return by_batch_size(config, ranges)
+
     def resolved(self, server: Server) -> Mapping[str, Any]:
         """Return SGLang's resolved arguments without live state, ports and times."""
         info = get_json(server, "/server_info")
@@ -105,7 +115,9 @@ class SglangEngine:
     def counters(self, server: Server) -> Counters:
         """Return a snapshot of SGLang's counters over all its ranks."""
         taken = time.monotonic()
-        return parse_counters(required_text(server, "/metrics"), time=taken, k=server.config.drafter.k)
+        drafter = server.config.drafter
+        fixed = ADAPTIVE not in drafter.options
+        return parse_counters(required_text(server, "/metrics"), time=taken, k=drafter.k, fixed=fixed)
 
     def exposed(self, server: Server) -> Collection[str]:
         """Return the names of all series on the server's metrics page."""

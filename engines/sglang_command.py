@@ -3,6 +3,7 @@
 from typing import Any
 
 from engines.base import Command, Site
+from engines.sglang_adaptive import adaptive_files, adaptive_words
 from engines.sglang_flags import flag_words
 from engines.sglang_speculation import forced_acceptance, speculation_words
 from engines.sglang_strategy import strategy_flags
@@ -45,7 +46,13 @@ def sglang_command(config: EngineConfig, site: Site) -> Command:
     ]
     words += flag_words({**config.flags, **strategy_flags(config), **clamp})
     words += speculation_words(placed.drafter)
-    return Command(argv=tuple(words), env=environment(config, site), cwd=site.directory)
+    words += adaptive_words(placed.drafter, site.directory)
+    return Command(
+        argv=tuple(words),
+        env=environment(config, site),
+        cwd=site.directory,
+        files=adaptive_files(placed.drafter),
+    )
 
 
 def layout_words(config: EngineConfig) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from engines.series import Series
 PER_POSITION = frozenset({"accepted_per_position"})
 
 
-def parse_counters(text: str, *, time: float, k: int) -> Counters:
+def parse_counters(text: str, *, time: float, k: int, fixed: bool = True) -> Counters:
     """Return the counters of a metrics page read at `time` (`time.monotonic()`).
 
     Every decode step of an arm with a drafter verifies a chain of K drafts and yields the accepted ones and
@@ -29,6 +29,7 @@ def parse_counters(text: str, *, time: float, k: int) -> Counters:
         text: The page.
         time: When it was read.
         k: Draft length of the arm; 0 without a drafter.
+        fixed: Whether every step drafts K. By batch size nobody tells how many, nor which steps drafted.
 
     Raises:
         EngineError: it has not the series that nothing can be measured without.
@@ -60,8 +61,14 @@ def parse_counters(text: str, *, time: float, k: int) -> Counters:
         running=int(sum(_by_rank(page, names.RUNNING))),
         waiting=int(sum(_by_rank(page, names.WAITING))),
         kv_usage=sum(usage) / len(usage) if usage else 0.0,
-        absent=PER_POSITION if k else frozenset(),
+        absent=_absent(k, fixed=fixed),
     )
+
+
+def _absent(k: int, *, fixed: bool) -> frozenset[str]:
+    if not k:
+        return frozenset()
+    return PER_POSITION if fixed else PER_POSITION | {"draft_tokens", "accepted_tokens", "step_intervals"}
 
 
 def parse_capacity(text: str) -> KVCapacity:

@@ -7,6 +7,7 @@ beside them); not yet seen on two real engines, so a key that varies by itself m
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from engines.schedule import ADAPTIVE
 from engines.sglang_speculation import speculative_flags
 from engines.spec import EngineConfig
 
@@ -77,6 +78,8 @@ def drafting_contradictions(config: EngineConfig, resolved: Mapping[str, Any]) -
     flags = speculative_flags(config.drafter)
     window = config.drafter.k + 1
     found = _differing({"speculative_num_draft_tokens": window}, resolved)
+    if ADAPTIVE in config.drafter.options and resolved.get("speculative_adaptive") is not True:
+        found.append("it drafts one length, not by batch size: it switched that off")
     if resolved.get("speculative_algorithm") is None:
         found.append(f"it drafts nothing, not {flags['speculative_algorithm']}")
     return found

@@ -9,6 +9,7 @@ from engines.base import Rule, Site
 from engines.errors import EngineConfigError
 from engines.methods import missing_model
 from engines.rules import model_facts
+from engines.schedule import ADAPTIVE
 from engines.sglang_command import environment, layout_words
 from engines.sglang_flags import flag_words
 from engines.sglang_speculation import METHODS, forced_acceptance, speculation_words
@@ -116,6 +117,11 @@ def _attention_dp(config: EngineConfig) -> str | None:
         return (
             f"engine.flags.attn_dp_size={parts} does not divide layout.tp={config.layout.tp}; it splits "
             "the attention of one tensor-parallel group"
+        )
+    if ADAPTIVE in config.drafter.options:
+        return (
+            "SGLang drafts one length with attention data parallelism, whatever the batch size; remove "
+            f"drafter.options.{ADAPTIVE}, or engine.flags.attn_dp_size"
         )
     if config.drafter.method in {"draft_model", "ngram"}:
         return (

@@ -11,6 +11,8 @@ from typing import Any
 from engines.acceptance_translation import Forced, sglang_acceptance
 from engines.errors import EngineConfigError
 from engines.methods import known_method
+from engines.schedule import ADAPTIVE
+from engines.sglang_adaptive import adaptive_config
 from engines.spec import Drafter
 
 
@@ -48,7 +50,7 @@ _CHECKPOINT = frozenset(
 )
 _WINDOW = frozenset({"draft_window_size", "draft_sink_size"})
 _SAMPLING = frozenset({"use_rejection_sampling", "use_block_verification"})
-_EAGLE = _CHECKPOINT | _WINDOW | _SAMPLING | {"token_map"}
+_EAGLE = _CHECKPOINT | _WINDOW | _SAMPLING | {"token_map", ADAPTIVE}
 _NGRAM = frozenset({"ngram_capacity", "ngram_match_type", "ngram_max_trie_depth"})
 _SWITCHES = _SAMPLING
 
@@ -82,7 +84,9 @@ def speculative_flags(drafter: Drafter) -> dict[str, Any]:
     if drafter.model is not None:
         flags["draft_model_path"] = drafter.model
     flags |= _lengths(drafter, method)
-    return {f"speculative_{name}": value for name, value in {**flags, **drafter.options}.items()}
+    adaptive_config(drafter)  # a file and its switch, which the command writes
+    options = {name: value for name, value in drafter.options.items() if name != ADAPTIVE}
+    return {f"speculative_{name}": value for name, value in {**flags, **options}.items()}
 
 
 def _lengths(drafter: Drafter, method: Method) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from engines.acceptance import Acceptance
 from engines.digest import digest
+from engines.schedule import SCHEDULED
 from engines.strategy import CacheStrategy, Decode
 
 NO_DRAFTER = "none"
@@ -61,10 +62,13 @@ class Drafter:
 
     @property
     def label(self) -> str:
-        """Short name for tables: `none`, `ngram-k3`, `free-k7-a0.74`, `draft-model-k2-<folder>`."""
+        """Short name for tables: `none`, `ngram-k3`, `free-k7-a0.74`, `draft-model-k2-<folder>`.
+
+        With K by batch size: `eagle3-k5-by-batch`, its longest draft.
+        """
         if self.is_none:
             return NO_DRAFTER
-        loaded = "-loaded" if self.loaded_only else ""
+        loaded = "-loaded" if self.loaded_only else "-by-batch" if SCHEDULED & set(self.options) else ""
         forced = f"-{self.acceptance.label}" if self.acceptance else ""
         model = f"-{PurePath(self.model).name}" if self.model else ""
         return f"{self.method.replace('_', '-')}-k{self.k}{loaded}{forced}{model}"

@@ -11,10 +11,12 @@ from typing import Any
 from engines.acceptance_translation import Forced
 from engines.base import Capabilities, Command, KVCapacity, Refusal, Rule, Server, Site
 from engines.counters import Counters
+from engines.errors import EngineConfigError
 from engines.metrics_page import Page
 from engines.packages import package_version
 from engines.remote_http import required_text
 from engines.rules import COMMON_RULES, refusals_by
+from engines.schedule import KRange
 from engines.series import Series
 from engines.spec import EngineConfig
 from engines.trtllm_command import trtllm_command
@@ -75,6 +77,15 @@ class TrtllmEngine:
     def forced_acceptance(self, config: EngineConfig) -> Forced | None:
         """Return the arm's synthetic acceptance as TensorRT-LLM is told it; None for real acceptance."""
         return forced_acceptance(config.drafter)
+
+    def by_batch_size(self, config: EngineConfig, ranges: Sequence[KRange]) -> EngineConfig:  # noqa: ARG002 - there is none
+        """Refuse: the adapter writes one draft length.
+
+        Raises:
+            EngineConfigError: always.
+        """
+        message = "the TensorRT-LLM adapter writes one draft length for all batch sizes"
+        raise EngineConfigError(message)
 
     def resolved(self, server: Server) -> Mapping[str, Any]:  # noqa: ARG002 - it tells none
         """Return nothing: TensorRT-LLM has no page with its resolved configuration."""

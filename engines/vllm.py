@@ -10,6 +10,7 @@ from engines.acceptance_translation import Forced, vllm_acceptance
 from engines.base import Capabilities, Command, KVCapacity, Refusal, Rule, Server, Site
 from engines.counters import Counters
 from engines.rules import COMMON_RULES, refusals_by
+from engines.schedule import KRange
 from engines.series import Series
 from engines.spec import EngineConfig
 from engines.vllm_command import vllm_command
@@ -17,6 +18,7 @@ from engines.vllm_http import post_reset, read_capacity, read_counters, read_nam
 from engines.vllm_log import cause_of
 from engines.vllm_resolved import DRAFTER_KEYS, comparable, contradictions
 from engines.vllm_rules import VLLM_RULES
+from engines.vllm_schedule import by_batch_size
 from engines.vllm_series import VLLM_SERIES
 from engines.vllm_version import vllm_version
 
@@ -73,6 +75,14 @@ class VllmEngine:
         if drafter.acceptance is None or drafter.loaded_only:
             return None
         return vllm_acceptance(drafter.acceptance, drafter.k)
+
+    def by_batch_size(self, config: EngineConfig, ranges: Sequence[KRange]) -> EngineConfig:
+        """Return `config` with its drafter's K by the number of running requests.
+
+        Raises:
+            EngineConfigError: `ranges` are no schedule.
+        """
+        return by_batch_size(config, ranges)
 
     def resolved(self, server: Server) -> Mapping[str, Any]:
         """Return vLLM's resolved configuration and environment without ports, ids and times."""

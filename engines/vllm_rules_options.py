@@ -3,14 +3,12 @@
 Checked against vLLM 0.32.
 """
 
-from collections.abc import Sequence
-
 from engines.base import Rule
+from engines.schedule import DYNAMIC, listed_problem
 from engines.spec import EngineConfig
 from engines.vllm_speculation import method_of
 from engines.vllm_strategy import effective, graphs, runs_v2
 
-DYNAMIC = "num_speculative_tokens_per_batch_size"
 _FIXED_LENGTH = frozenset({"free", "custom_class", "suffix", "medusa", "mlp_speculator", "dspark"})
 """Methods that draft K tokens whatever the batch size says."""
 
@@ -131,24 +129,7 @@ def _dynamic_length(config: EngineConfig) -> str | None:
 
 def _dynamic_ranges(config: EngineConfig) -> str | None:
     ranges = config.drafter.options.get(DYNAMIC)
-    if ranges is None:
-        return None
-    if not isinstance(ranges, Sequence) or isinstance(ranges, str) or not ranges:
-        return f"drafter.options.{DYNAMIC} is a list of [first, last, K]: [[1, 8, 3], [9, 64, 0]]"
-    end = 0
-    for entry in ranges:
-        if not isinstance(entry, Sequence) or len(entry) != 3 or any(type(part) is not int for part in entry):
-            return f"drafter.options.{DYNAMIC} has {entry!r}; each range is [first, last, K]"
-        first, last, k = entry
-        if first <= end or last < first or (end == 0 and first != 1):
-            return (
-                f"drafter.options.{DYNAMIC} has {list(entry)}; ranges of batch sizes start at 1, ascend and "
-                "do not overlap"
-            )
-        if not 0 <= k <= config.drafter.k:
-            return f"drafter.options.{DYNAMIC} drafts up to {k}; set drafter.k to the largest K of it"
-        end = last
-    return None
+    return None if ranges is None else listed_problem(ranges, config.drafter.k)
 
 
 def _dynamic_graphs(config: EngineConfig) -> str | None:

@@ -17,8 +17,10 @@ from engines.emulator.info import DRAFTER_KEYS
 from engines.emulator.refusals import EMULATOR_RULES
 from engines.emulator.settings import flags_of
 from engines.rules import COMMON_RULES, refusals_by
+from engines.schedule import KRange
 from engines.series import Series
 from engines.spec import EngineConfig
+from engines.vllm_schedule import by_batch_size
 from engines.vllm_series import EMULATOR_SERIES
 
 _PACKAGES = Path(__file__).resolve().parents[2]
@@ -98,6 +100,14 @@ class EmulatorEngine:
         """Return the arm's synthetic acceptance, which the emulator draws as it is; None for its own."""
         drafter = config.drafter
         return Forced(rates=drafter.acceptance.rates(drafter.k)) if drafter.acceptance else None
+
+    def by_batch_size(self, config: EngineConfig, ranges: Sequence[KRange]) -> EngineConfig:
+        """Return `config` with its drafter's K by the number of running requests, in vLLM's spelling.
+
+        Raises:
+            EngineConfigError: `ranges` are no schedule.
+        """
+        return by_batch_size(config, ranges)
 
     def resolved(self, server: Server) -> Mapping[str, Any]:
         """Return the engine's resolved configuration as flat keys."""

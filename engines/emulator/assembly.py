@@ -14,6 +14,7 @@ from engines.emulator.noise import Noise
 from engines.emulator.roofline import Roofline
 from engines.emulator.scheduler import Limits, Scheduler
 from engines.emulator.settings import Flags, flags_of
+from engines.schedule import DYNAMIC
 from engines.spec import EngineConfig
 
 
@@ -65,6 +66,7 @@ def assemble(config: EngineConfig, *, start: str, now: float = 0.0, kv_tokens: i
         k=config.drafter.k,
         rates=conditional_rates(rates_of(config.drafter)),
         caching=flags.enable_prefix_caching,
+        lengths=tuple((first, last, k) for first, last, k in config.drafter.options.get(DYNAMIC, ())),
     )
     cost = step_cost(config, flags)
     seed = seed_of("engine start", config.digest, start)

@@ -117,23 +117,24 @@ def usage(prompt: int, completion: int, cached: int | None = None) -> dict[str, 
     return counts
 
 
-def speculation(accepted: Sequence[int], k: int) -> dict[str, Any]:
+def speculation(accepted: Sequence[int], drafted: int, k: int) -> dict[str, Any]:
     """Return a request's account of its drafts in vLLM's form.
 
     Args:
         accepted: Draft tokens accepted in each verification step.
-        k: Draft length.
+        drafted: Draft tokens of all of them.
+        k: Longest draft.
     """
     steps, total = len(accepted), sum(accepted)
     counts = Counter(accepted)
     return {
         "speculative_decoding": {
             "mean_acceptance_length": 1 + total / steps if steps else None,
-            "draft_acceptance_rate": total / (steps * k) if steps else None,
+            "draft_acceptance_rate": total / drafted if drafted else None,
             "acceptance_histogram": [counts[length] for length in range(k + 1)],
             "num_spec_steps": steps,
             "num_accepted_draft_tokens": total,
-            "num_draft_tokens": steps * k,
+            "num_draft_tokens": drafted,
             "num_spec_tokens": k,
         }
     }

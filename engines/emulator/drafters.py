@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from engines.acceptance import Acceptance
 from engines.emulator.models import ARCHITECTURES, BYTES, Architecture
 from engines.errors import EngineConfigError
+from engines.schedule import DYNAMIC, listed_problem
 from engines.spec import Drafter
 
 DEFAULT_ALPHA: Mapping[str, float] = {
@@ -85,7 +86,7 @@ def check_drafter(drafter: Drafter) -> None:
         known_methods = ", ".join(sorted(DEFAULT_ALPHA))
         message = f"drafter.method is {drafter.method!r}; the emulator knows none, {known_methods}"
         raise EngineConfigError(message)
-    known = {"alpha", *OPTIONS.get(drafter.method, frozenset())}
+    known = {"alpha", DYNAMIC, *OPTIONS.get(drafter.method, frozenset())}
     for key in drafter.options:
         if key not in known:
             message = (
@@ -97,6 +98,8 @@ def check_drafter(drafter: Drafter) -> None:
     if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 <= alpha <= 1:
         message = f"drafter.options.alpha is {alpha!r}; it is a probability: choose 0 to 1"
         raise EngineConfigError(message)
+    if DYNAMIC in drafter.options and (problem := listed_problem(drafter.options[DYNAMIC], drafter.k)):
+        raise EngineConfigError(problem)
     if drafter.acceptance is not None and (reason := drafter.acceptance.refusal(drafter.k)):
         raise EngineConfigError(reason)
     if drafter.method == "draft_model" and (drafter.model or DEFAULT_DRAFT_MODEL) not in ARCHITECTURES:

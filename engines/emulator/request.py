@@ -32,6 +32,8 @@ class Request:
     generated: int = 0
     accepted: list[int] = field(default_factory=list)
     """Drafts accepted in each of its verification steps."""
+    drafted: int = 0
+    """Draft tokens that they verified."""
     finished: bool = False
     _tokens: list[int] = field(default_factory=list)
     _hashes: list[bytes] = field(default_factory=list)

@@ -68,7 +68,7 @@ class Roofline:
             flops = 2.0 * drafter.matrix_parameters * load.drafted / drafter.tp
             one = self._read(read) + self._compute(flops) + DRAFT_PASS_SECONDS
             one += self._all_reduces(drafter.layers, drafter.hidden, load.drafted, drafter.tp)
-            seconds += drafter.passes * one
+            seconds += load.k * one  # of a network each pass proposes one token
         if load.prefill_tokens:
             # The drafter has to read the prompt too; its weights are already paid when it also drafts.
             seconds += self._compute(2.0 * drafter.matrix_parameters * load.prefill_tokens / drafter.tp)

@@ -17,6 +17,7 @@ from engines.emulator.load import StepLoad
 from engines.emulator.noise import Noise
 from engines.emulator.request import Request
 from engines.emulator.stats import Stats
+from engines.schedule import listed_k
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,8 @@ class Limits:
     """Probability of each of the K drafts that it is accepted when all before it were."""
     caching: bool = True
     """Whether prefixes are cached."""
+    lengths: tuple[tuple[int, int, int], ...] = ()
+    """(first, last, K) by the size of the batch; empty: K always."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +76,7 @@ class Scheduler:
         self._noise = noise
         self._started = started
         self._steps = 0
+        self._k = limits.k
 
     @property
     def busy(self) -> bool:
@@ -98,6 +102,8 @@ class Scheduler:
     def begin(self, now: float) -> Step | None:
         """Compose the next step; None when there is nothing to do."""
         budget = self.limits.max_num_batched_tokens
+        if self.limits.lengths:
+            self._k = listed_k(self.limits.lengths, len(self.running))
         work: list[tuple[Request, int]] = []
         preemptions = self.stats.preemptions
         index = 0
@@ -135,8 +141,9 @@ class Scheduler:
             else:
                 passed = accepted(request.key, request.generated, self.limits.rates[: count - 1])
                 if count > 1:
-                    self.stats.draft(passed)
+                    self.stats.draft(passed, count - 1)
                     request.accepted.append(passed)
+                    request.drafted += count - 1
                 # As vLLM does, acceptance is counted before the answer's length cuts it off.
                 new = min(passed + 1, request.max_tokens - request.generated)
                 request.computed += new
@@ -150,7 +157,7 @@ class Scheduler:
     def _positions(self, request: Request, budget: int) -> int:
         if request.prefilling:
             return min(request.length - request.computed, budget)
-        return 1 + self.limits.k if 1 + self.limits.k <= budget else 0
+        return 1 + self._k if 1 + self._k <= budget else 0
 
     def _grow(self, request: Request, count: int) -> bool:
         """Give `request` the blocks for `count` more positions, at the expense of younger ones if need be."""
@@ -213,7 +220,7 @@ class Scheduler:
         return StepLoad(
             requests=requests,
             drafted=drafted,
-            k=self.limits.k,
+            k=self._k,
             decode_tokens=decode_tokens,
             decode_context=decode_context,
             prefill_tokens=prefill_tokens,

@@ -180,7 +180,7 @@ async def _stream(http: web.Request, stream: Stream, answer: Answer, k: int) -> 
             data = opening + answer.chunk(emission.tokens, completion, finished=finished)
             opening = b""
             if finished:
-                drafts = speculation(request.accepted, k) if k else None
+                drafts = speculation(request.accepted, request.drafted, k) if k else None
                 data += answer.last(completion, request.cached or 0, drafts)
             await response.write(data)
     await response.write_eof()

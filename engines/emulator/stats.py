@@ -79,10 +79,10 @@ class Stats:
     def __post_init__(self) -> None:
         self.accepted_per_position = [0] * self.k
 
-    def draft(self, accepted: int) -> None:
-        """Count one verification of K drafts."""
+    def draft(self, accepted: int, drafted: int) -> None:
+        """Count one verification."""
         self.drafts += 1
-        self.draft_tokens += self.k
+        self.draft_tokens += drafted
         self.accepted += accepted
         for position in range(accepted):
             self.accepted_per_position[position] += 1

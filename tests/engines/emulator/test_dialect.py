@@ -64,13 +64,13 @@ def test_the_trailing_usage_chunk_has_the_cached_tokens_even_when_zero():
 
 
 def test_a_drafters_account_of_a_request_is_vllms():
-    account = speculation([0] * 39 + [1] + [3] * 3, 3)["speculative_decoding"]
+    account = speculation([0] * 39 + [1] + [3] * 3, 129, 3)["speculative_decoding"]
     assert account == {
         "mean_acceptance_length": 1 + 10 / 43, "draft_acceptance_rate": 10 / 129,
         "acceptance_histogram": [39, 1, 0, 3], "num_spec_steps": 43, "num_accepted_draft_tokens": 10,
         "num_draft_tokens": 129, "num_spec_tokens": 3,
     }  # fmt: skip
-    empty = speculation([], 3)["speculative_decoding"]
+    empty = speculation([], 0, 3)["speculative_decoding"]
     assert (empty["num_spec_steps"], empty["mean_acceptance_length"]) == (0, None)
     one = ask(stream=True, stream_options={"include_usage": True})
     trailing, _ = events(answer(one).last(6, cached=0, drafts={"speculative_decoding": account}))

@@ -261,3 +261,14 @@ def test_acceptance_of_a_request_does_not_depend_on_its_company():
     assert together == reversed_order
     assert together["2"] == alone
     assert len({tuple(chunks) for chunks in together.values()}) > 1
+
+
+def test_the_draft_length_follows_the_batch():
+    cost = Recorded()
+    rank = scheduler(cost, k=3, rates=(0.0, 0.0, 0.0), lengths=((1, 1, 3), (2, 2, 1), (3, 8, 0)))
+    for name, tokens in (("a", 9), ("b", 6), ("c", 3)):
+        rank.submit(request(name, list(range(5)), max_tokens=tokens))
+    run(rank)
+    decoding = [(load.requests, load.k, load.drafted) for load in cost.loads if load.requests]
+    assert decoding == [(3, 0, 0)] * 2 + [(2, 1, 2)] * 3 + [(1, 3, 1)] * 3
+    assert (rank.stats.drafts, rank.stats.draft_tokens) == (9, 15)
