@@ -101,7 +101,9 @@ def _bracket(crossing: Crossing, axis: Axis) -> str:
     text = f"{direction} between {axis.at(crossing.lower)} and {axis.at(crossing.upper)}"
     if crossing.log_log is None:
         return f"{text}, where memory ran out"
-    return f"{text}, near {crossing.log_log:.3g}"
+    points = [crossing.log_log, crossing.log_linear or crossing.log_log, crossing.linear or crossing.log_log]
+    spread = f"{min(points):.3g} to {max(points):.3g}"
+    return f"{text}, near {crossing.log_log:.3g} ({spread} by method)"
 
 
 def _interval(found: Crossover, tried: Sequence[float]) -> str:

@@ -5,7 +5,8 @@ need not be monotone, so every crossing is told; the one that answers "up to whi
 the first downward one. The point is interpolated in log ratio over the log of the level; linear
 interpolations of the ratio and of the log ratio stand beside it as the spread of the method. The interval
 comes from simulating the level means with their pooled covariance and looking for the first downward
-crossing in each draw.
+crossing in each draw: the earliest and the latest that a curve through the drawn means may have, as
+`interpolation.allowances` has it. So noise and the gaps between the levels are both in it.
 """
 
 import math
@@ -13,6 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
+from analysis.interpolation import allowances, share_of_zero
 
 DRAWS = 4000
 
@@ -109,10 +112,13 @@ def find_crossover(
     kind = CROSSES if crossings else (ABOVE if log_ratios[0] >= 0.0 else BELOW)
     if covariance is None or df is None:
         return Crossover(kind=kind, crossings=crossings)
-    ends = _simulate(
-        np.asarray(levels, dtype=float), np.asarray(log_ratios, dtype=float), covariance, df, seed
-    )
-    low, high = (float(value) for value in np.quantile(ends, (0.025, 0.975), method="nearest"))
+    values, means = np.asarray(levels, dtype=float), np.asarray(log_ratios, dtype=float)
+    draws = draw_means(means, covariance, df, DRAWS, seed)
+    bends = allowances(levels, log_ratios, covariance)
+    early = first_falls(values, draws, bends, late=False)
+    late = first_falls(values, draws, bends, late=True)
+    low = float(np.quantile(early, 0.025, method="nearest"))
+    high = float(np.quantile(late, 0.975, method="nearest"))
     low_censored, high_censored = low < levels[0], high > levels[-1]
     return Crossover(
         kind=kind,
@@ -124,27 +130,38 @@ def find_crossover(
     )
 
 
-def _simulate(
-    levels: np.ndarray, means: np.ndarray, covariance: np.ndarray, df: float, seed: int
-) -> np.ndarray:
-    """Return each draw's first downward crossing; without one 0 where it ends below 1, inf where above."""
+def draw_means(means: np.ndarray, covariance: np.ndarray, df: float, count: int, seed: int) -> np.ndarray:
+    """Return draws (count x levels) of the true means: multivariate t around those measured."""
     generator = np.random.default_rng(seed)
     values, vectors = np.linalg.eigh(covariance)
     root = vectors * np.sqrt(np.clip(values, 0.0, None))
-    normal = generator.standard_normal((DRAWS, len(levels))) @ root.T
-    scale = np.sqrt(generator.chisquare(df, size=(DRAWS, 1)) / df)
-    draws = means + normal / scale
+    normal = generator.standard_normal((count, len(means))) @ root.T
+    scale = np.sqrt(generator.chisquare(df, size=(count, 1)) / df)
+    drawn: np.ndarray = means + normal / scale
+    return drawn
+
+
+def first_falls(levels: np.ndarray, draws: np.ndarray, bends: np.ndarray, *, late: bool) -> np.ndarray:
+    """Return each draw's first downward crossing; without one 0 where it ends below 1, inf where above.
+
+    Args:
+        levels: ascending.
+        draws: curves x levels; -inf for a level that failed for lack of capacity.
+        bends: of each pair of adjacent levels, how far a curve may lie from the line between them: the
+            `allowances` of their interpolation.
+        late: whether it lies above the line, and so falls later, or below.
+    """
     ends = np.where(draws[:, -1] < 0.0, 0.0, np.inf)
-    pending = np.ones(DRAWS, dtype=bool)
+    pending = np.ones(len(draws), dtype=bool)
     logs = np.log(levels)
     for index in range(len(levels) - 1):
         before, after = draws[:, index], draws[:, index + 1]
         falls = pending & (before >= 0.0) & (after < 0.0)
-        share = np.zeros(
-            DRAWS
-        )  # before a failed level (-inf) the crossing is put at the level that still worked
+        share = np.full(len(draws), float(late))  # beside a failure nothing is known but the two levels
         finite = falls & np.isfinite(after)
-        share[finite] = before[finite] / (before[finite] - after[finite])
+        share[finite] = share_of_zero(
+            before[finite], after[finite], float(bends[index] if late else -bends[index])
+        )
         ends[falls] = np.exp(logs[index] + share[falls] * (logs[index + 1] - logs[index]))
         pending &= ~falls
     return ends

@@ -6,6 +6,7 @@ import pytest
 from analysis.axis import AXES
 from analysis.crossings import crossover_text
 from analysis.crossover import ABOVE, BELOW, CROSSES, UNKNOWN, find_crossings, find_crossover
+from analysis.interpolation import allowances, share_of_zero
 
 CONCURRENCY = AXES["concurrency"]
 TOTAL = (math.log(1.29), math.log(0.91))
@@ -73,7 +74,10 @@ def test_only_rising() -> None:
 
 def test_levels_of_an_open_loop_are_told_as_rates() -> None:
     found = find_crossover((0.5, 2.0), (0.1, -0.1))
-    assert crossover_text(found, (0.5, 2.0), AXES["rate"]) == "falls through 1 between 0.5/s and 2/s, near 1"
+    assert (
+        crossover_text(found, (0.5, 2.0), AXES["rate"])
+        == "falls through 1 between 0.5/s and 2/s, near 1 (1 to 1.29 by method)"
+    )
     above = find_crossover((1.0, 2.5), (0.2, 0.1))
     assert "above 1 from x1 to x2.5" in crossover_text(above, (1.0, 2.5), AXES["rate_scale"])
 
@@ -91,7 +95,7 @@ def test_running_out_of_memory_is_a_loss_without_a_point() -> None:
     assert found.main.log_log is None
     assert found.main.linear is None
     assert crossover_text(found, (1, 4, 16), CONCURRENCY) == (
-        "falls through 1 between C=4 and C=16, where memory ran out [95 %: 4 to 4]"
+        "falls through 1 between C=4 and C=16, where memory ran out [95 %: 4 to 16]"
     )
 
 
@@ -103,18 +107,42 @@ def test_interval_covers_and_shrinks() -> None:
     assert narrow.low is not None
     assert narrow.high is not None
     assert wide.low < narrow.low < 14.09 < narrow.high < wide.high
-    # to first order the point moves by the gradient of the interpolation; two independent ends of sd 0.01
-    slope = math.log(1.6) / (TOTAL[0] - TOTAL[1]) ** 2
-    sd = 14.09 * slope * math.hypot(TOTAL[1], TOTAL[0]) * 0.01
-    assert narrow.high - narrow.low == pytest.approx(2 * 2.04 * sd, rel=0.1)
+
+
+def test_interval_of_a_straight_curve_is_that_of_its_noise() -> None:
+    """To first order the point moves by the gradient of the interpolation; independent ends of sd 0.01."""
+    curve = (0.3, 0.1, -0.1, -0.3)
+    found = find_crossover((4, 8, 16, 32), curve, np.diag([0.01**2] * 4), df=30)
+    assert found.low is not None
+    assert found.high is not None
+    sd = math.log(2.0) * math.hypot(0.5, 0.5) * 0.01 / 0.2
+    assert math.log(found.high / found.low) == pytest.approx(2 * 2.04 * sd, rel=0.1)
+
+
+def test_without_noise_the_interval_is_what_interpolation_leaves_open() -> None:
+    """A logistic curve through 1 at 11.009, its levels twice and four times apart, and two levels alone."""
+
+    def curve(levels: tuple[float, ...]) -> list[float]:
+        steep = [1.0 / (1.0 + (level / 8.0) ** -1.5) for level in levels]
+        return [math.log(1.3) + (math.log(0.85) - math.log(1.3)) * share for share in steep]
+
+    widths = []
+    for levels in ((1, 2, 4, 8, 16, 32, 64), (1, 4, 16, 64), (4, 32)):
+        none = np.zeros((len(levels), len(levels)))
+        found = find_crossover(levels, curve(levels), none, df=30)
+        assert found.low is not None
+        assert found.high is not None
+        assert found.low < 11.009 < found.high
+        widths.append(found.high / found.low)
+    assert widths[0] < 1.08 < widths[1] < 1.25 < widths[2] < 2.3
 
 
 def test_interval_with_common_error_is_wider_than_with_opposed() -> None:
-    common = np.full((2, 2), 0.02**2)
-    opposed = common * np.array([[1.0, -1.0], [-1.0, 1.0]])
+    common = np.full((4, 4), 0.02**2)
+    opposed = common * np.outer([1.0, 1.0, -1.0, -1.0], [1.0, 1.0, -1.0, -1.0])
     widths = []
     for covariance in (common, opposed):
-        found = find_crossover((10, 16), TOTAL, covariance, df=30)
+        found = find_crossover((4, 8, 16, 32), (0.3, 0.1, -0.1, -0.3), covariance, df=30)
         assert found.low is not None
         assert found.high is not None
         widths.append(found.high - found.low)
@@ -140,3 +168,24 @@ def test_simulation_repeats() -> None:
     assert find_crossover((10, 16), TOTAL, covariance, 5.0) == find_crossover(
         (10, 16), TOTAL, covariance, 5.0
     )
+
+
+def test_a_failed_level_takes_no_part_in_the_curvature_beside_it() -> None:
+    worked = allowances((1, 4, 16), (0.5, 0.3, 0.2))
+    failed = allowances((1, 4, 16, 64), (0.5, 0.3, 0.2, -math.inf))
+    assert list(failed[:2]) == list(worked)
+    assert failed[2] == 0.0
+
+
+def test_curvature_that_noise_explains_is_not_allowed_for_twice() -> None:
+    levels, curve = (1, 2, 4, 8, 16), (0.3, 0.1, -0.05, -0.2, -0.3)
+    sure, noisy = allowances(levels, curve), allowances(levels, curve, np.diag([0.05**2] * 5))
+    assert sure[1] == pytest.approx((0.3 - 0.2 - 0.05) / 2)  # half the second difference at 2, the larger one
+    assert noisy[1] == 0.0
+
+
+@pytest.mark.parametrize("bend", [0.0, 0.1, -0.1, 3.0, -3.0])
+def test_share_of_zero_is_the_root(bend: float) -> None:
+    before, after = np.array([0.2, 0.01, 0.0]), np.array([-0.1, -0.5, -0.2])
+    share = share_of_zero(before, after, bend)
+    assert before + (after - before) * share + bend * share * (1 - share) == pytest.approx(np.zeros(3))
