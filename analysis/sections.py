@@ -2,7 +2,10 @@
 
 from collections.abc import Callable
 
+from analysis.amdahl import amdahl
 from analysis.bestk import best_k
+from analysis.ceiling import ceiling
+from analysis.context import context
 from analysis.cost import cost
 from analysis.decomposition import decomposition, identities
 from analysis.effect_sections import effects_section, layouts_section
@@ -20,8 +23,11 @@ SECTIONS: dict[str, Callable[[Sweep], Section]] = {
     "positions": positions,
     "step_cost": step_cost,
     "best_k": best_k,
+    "context": context,
+    "ceiling": ceiling,
     "decomposition": decomposition,
     "identities": identities,
+    "amdahl": amdahl,
     "effects": effects_section,
     "layouts": layouts_section,
     "goodput": goodput,

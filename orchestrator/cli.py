@@ -90,6 +90,11 @@ COMMANDS = (
         example="specload acceptance results/SWEEP",
     ),
     Command(
+        name="target",
+        help="what an end-to-end speed-up needs of decode and acceptance, and at which K it is reached",
+        example="specload target results/SWEEP --speedup 1.5",
+    ),
+    Command(
         name="ui", help="open MLflow on a sweep's store", example="specload ui results/SWEEP --port 5000"
     ),
     Command(
