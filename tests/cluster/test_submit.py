@@ -60,6 +60,8 @@ class Head:
     """Where the user is."""
     home: Path
     """Home of the driver's node."""
+    logs: Path
+    """Where Ray keeps the logs of its processes, of jobs and of workers."""
     environment: dict[str, str]
 
     def run(self, *words: str, token: str | None = TOKEN, timeout: float = 600) -> tuple[int, str]:
@@ -94,18 +96,18 @@ def head(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Head]:
         "PATH": f"{SPECLOAD.parent}:{os.environ['PATH']}",
     }
     for _ in range(STARTS):
-        with ray_head(theirs, folder / "ray.log") as address:
+        with ray_head(theirs, folder / "ray.log") as (address, temp):
             if address is None:
                 continue
             # no home of the user running this: it may have a token file
-            yield Head(address, user, home, {**clean, "HOME": str(user)})
+            yield Head(address, user, home, temp / "session_latest" / "logs", {**clean, "HOME": str(user)})
             return
     pytest.fail(f"Ray did not start: {(folder / 'ray.log').read_text()[-2000:]}")
 
 
 @contextmanager
-def ray_head(environment: dict[str, str], log: Path) -> Iterator[str | None]:
-    """Run a Ray head on loopback and give its job server's address; None when it did not come up."""
+def ray_head(environment: dict[str, str], log: Path) -> Iterator[tuple[str | None, Path]]:
+    """Run a Ray head on loopback; give its job server's address, None if it is not up, and its folder."""
     temp = Path(tempfile.mkdtemp(prefix="slj", dir="/tmp"))  # Ray's sockets need short paths
     ports = {
         name: free_port()
@@ -132,7 +134,7 @@ def ray_head(environment: dict[str, str], log: Path) -> Iterator[str | None]:
     try:
         # Ray gives itself 30 s to start, which a busy machine can need
         wait_until(lambda: process.poll() is not None or is_up(), seconds=120)
-        yield address if process.poll() is None and is_up() else None
+        yield (address if process.poll() is None and is_up() else None), temp
     finally:
         process.terminate()
         try:
@@ -212,7 +214,9 @@ def test_a_sweep_stopped_half_way_is_submitted_again_and_finishes(head: Head) ->
     assert code == 0, said
     assert measured(head.folder / "view" / sweep / "cells") == after
 
-    written = [path for folder in (head.home, head.folder) for path in folder.rglob("*") if path.is_file()]
+    assert list(head.logs.glob("job-driver-*.log"))
+    places = (head.home, head.folder, head.logs)
+    written = [path for folder in places for path in folder.rglob("*") if path.is_file()]
     assert len(written) > 5 * len(after)
     assert [path for path in written if carries(path, MARKER) or carries(path, TOKEN)] == []
     assert MARKER not in said
