@@ -19,7 +19,7 @@ from analysis.ksweep import level_figures
 from jobs.result import MEASURED, TREATMENT
 
 PARTS = ("acceptance", "step_cost", "non_decode", "cached_share", "kv_capacity", "residual")
-FIGURES = ("x", "h", "growth", "uncached", "computed", "total")
+FIGURES = ("x", "step", "h", "growth", "uncached", "computed", "total")
 """Logs over the baseline that are no parts."""
 _STRATUM = ["pair", "block", "segment"]
 
@@ -35,7 +35,7 @@ def parts_of_cells(group: pd.DataFrame, facts: pd.DataFrame, *, closed: bool) ->
     Returns:
         Index of `group`. `total:<part>` and `user_speed:<part>` with `<part>` of `PARTS` and `whole` (they
         add up to it, cell by cell), 0 where a part is not told apart: `cached_known`, `kv_known` (bool).
-        `FIGURES`: logs over the baseline, for the identities: `x` (user speed), `h` (all time but decode),
+        `FIGURES`: logs over the baseline: `x` (user speed), `step`, `h` (all time but decode),
         `growth` (E'/E), `uncached` (uncached share of all tokens, counted), throughputs. `share`: f.
     """
     logs = _logs(group)
@@ -71,6 +71,7 @@ def parts_of_cells(group: pd.DataFrame, facts: pd.DataFrame, *, closed: bool) ->
     natural_share = 1.0 / (1.0 + np.exp(base["rest"]))
     found["kv_known"] = kv_known
     found["x"] = natural["speed"]
+    found["step"] = natural["step"]
     found["h"] = natural["rest"] - natural["speed"]
     found["growth"] = np.log(
         natural_share * np.exp(-natural["speed"])
