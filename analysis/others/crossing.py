@@ -9,7 +9,7 @@ from analysis.axis import AXES
 from analysis.crossings import crossover_text
 from analysis.crossover import Crossover, find_crossover
 from analysis.objectives import CROSSOVERS
-from analysis.others.welch import UnpairedContrast, contrasts_of
+from analysis.others.welch import UnpairedContrast, unpaired_contrasts
 from analysis.rows import CrossoverRow, VerdictRow
 
 
@@ -21,7 +21,7 @@ def unpaired_crossovers(
     Whether the errors of two levels go together is not in such data. Both extremes are simulated, none and
     all, and the wider end of either is given. Without an interval at every level there is none here.
     """
-    contrasts = contrasts_of(cells, trust_repeats=trust_repeats)
+    contrasts = unpaired_contrasts(cells, trust_repeats=trust_repeats)
     arms: dict[str, list[VerdictRow]] = {}
     for row in rows:
         arms.setdefault(row.arm, []).append(row)

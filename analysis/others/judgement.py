@@ -10,7 +10,7 @@ from analysis.fit import Contrast
 from analysis.formulas import implied_step_ratio, uncached_share_ratio
 from analysis.objectives import DEFAULT, OBJECTIVES
 from analysis.others.crossing import unpaired_crossovers
-from analysis.others.welch import UnpairedContrast, contrasts_of
+from analysis.others.welch import UnpairedContrast, unpaired_contrasts
 from analysis.pairs import log_metric
 from analysis.rows import BaselineRow, Ratio, VerdictRow
 from analysis.summary import Summary
@@ -42,7 +42,7 @@ def unpaired_verdicts(
         ValueError: an unknown objective.
     """
     _check(objective)
-    contrasts = contrasts_of(cells, trust_repeats=trust_repeats)
+    contrasts = unpaired_contrasts(cells, trust_repeats=trust_repeats)
     rows = []
     for (_, level), group in cells.groupby(["pair", "level"], sort=True):
         base = group[group["role"] != TREATMENT]

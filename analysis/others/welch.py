@@ -15,8 +15,7 @@ import pandas as pd
 from scipy import stats
 
 from analysis.fit import CONFIDENCE, Contrast, LevelFit
-from analysis.objectives import OBJECTIVES
-from analysis.pairs import log_metric
+from analysis.pairs import log_metrics
 from jobs.result import MEASURED, TREATMENT
 
 NO_REPLICATE = (
@@ -26,6 +25,7 @@ ONE_START = (
     "no interval: all runs of {side} used one start of the server, and how far another would move them is "
     "unknown"
 )
+COPIES = "no interval: all runs of either side have the same figure, as copies of one would"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,76 +41,77 @@ class UnpairedContrast:
     """Why there is no interval; empty where there is one."""
 
 
-def contrasts_of(
-    cells: pd.DataFrame, *, trust_repeats: bool = False
-) -> dict[tuple[str, float, str], UnpairedContrast]:
-    """Return every contrast of an `others_frame` by arm, level and objective; see `unpaired_contrasts`."""
-    return {
-        (arm, float(level), name): found
-        for (_, level), group in cells.groupby(["pair", "level"], sort=True)
-        for name in OBJECTIVES
-        for arm, found in unpaired_contrasts(group, name, trust_repeats=trust_repeats).items()
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Side:
+    """The runs of one arm at one level."""
+
+    logs: np.ndarray
+    """ln y of each run."""
+    starts: np.ndarray
+    """Server start of each run."""
+
+    def replicates(self, *, trust_repeats: bool) -> np.ndarray:
+        """Return one value a server start, or a run where repeats are trusted."""
+        if trust_repeats:
+            return self.logs
+        return np.array([self.logs[self.starts == start].mean() for start in np.unique(self.starts)])
+
+    @property
+    def is_one_start(self) -> bool:
+        """Whether several runs used one start of the server."""
+        return self.logs.size > 1 and np.unique(self.starts).size == 1
 
 
 def unpaired_contrasts(
-    cells: pd.DataFrame, objective: str, *, trust_repeats: bool = False
-) -> dict[str, UnpairedContrast]:
-    """Return the contrast of each arm that was measured, and whose baseline was, by the arm's digest.
+    cells: pd.DataFrame, *, trust_repeats: bool = False
+) -> dict[tuple[str, float, str], UnpairedContrast]:
+    """Return the contrast of each arm that was measured, and whose baseline was.
 
     Args:
-        cells: rows of `others_frame`, of one level and one pair key.
-        objective: a name in `analysis.objectives.OBJECTIVES`.
+        cells: an `others_frame`.
         trust_repeats: take runs of one server start for replicates.
+
+    Returns:
+        By digest of the arm, level and objective.
     """
-    logs = log_metric(cells, objective)
-    usable = cells["outcome"].eq(MEASURED) & logs.notna()
-    used = cells[usable].assign(log=logs[usable])
-    base = used[used["role"] != TREATMENT]
-    if base.empty:
-        return {}
-    treated = {str(arm): rows for arm, rows in used[used["role"] == TREATMENT].groupby("arm", sort=True)}
-    reference = _replicates(base, trust_repeats=trust_repeats)
-    spread = float(np.sqrt(2.0) * np.std(reference, ddof=1)) if reference.size > 1 else None
-    return {
-        arm: _contrast(rows, base, reference, spread, family=len(treated), trust_repeats=trust_repeats)
-        for arm, rows in treated.items()
-    }
+    logs = {name: values.to_numpy() for name, values in log_metrics(cells).items()}
+    measured = cells["outcome"].eq(MEASURED).to_numpy(dtype=bool)
+    arms, starts = (cells[name].to_numpy(dtype=str) for name in ("arm", "start"))
+    treated = cells["role"].eq(TREATMENT).to_numpy(dtype=bool)
+    found: dict[tuple[str, float, str], UnpairedContrast] = {}
+    for (_, level), rows in cells.groupby(["pair", "level"], sort=True).indices.items():
+        for name, values in logs.items():
+            used = rows[measured[rows] & np.isfinite(values[rows])]
+            base, own = used[~treated[used]], used[treated[used]]
+            if not base.size or not own.size:
+                continue
+            reference = _Side(logs=values[base], starts=starts[base])
+            names = np.unique(arms[own])
+            for arm in names:
+                chosen = own[arms[own] == arm]
+                side = _Side(logs=values[chosen], starts=starts[chosen])
+                found[str(arm), float(level), str(name)] = _contrast(
+                    side, reference, family=len(names), trust_repeats=trust_repeats
+                )
+    return found
 
 
-def _replicates(rows: pd.DataFrame, *, trust_repeats: bool) -> np.ndarray:
-    values = rows["log"] if trust_repeats else rows.groupby("start", sort=True)["log"].mean()
-    return values.to_numpy(dtype=float)
-
-
-def _contrast(
-    rows: pd.DataFrame,
-    base: pd.DataFrame,
-    reference: np.ndarray,
-    spread: float | None,
-    *,
-    family: int,
-    trust_repeats: bool,
-) -> UnpairedContrast:
-    values = _replicates(rows, trust_repeats=trust_repeats)
-    estimate = float(values.mean() - reference.mean())
+def _contrast(side: _Side, base: _Side, *, family: int, trust_repeats: bool) -> UnpairedContrast:
+    values, reference = (each.replicates(trust_repeats=trust_repeats) for each in (side, base))
     least = min(values.size, reference.size)
     error = critical = df = None
     why = ""
     if least < 2:
-        why = _why({"the arm": rows, "the baseline": base}, trust_repeats=trust_repeats)
+        why = _why({"the arm": side, "the baseline": base}, trust_repeats=trust_repeats)
     else:
         error = float(np.sqrt(values.var(ddof=1) / values.size + reference.var(ddof=1) / reference.size))
-        df = float(stats.ttest_ind(values, reference, equal_var=False).df) if error > 0.0 else None
-        if df is None:
-            error, why = (
-                None,
-                "no interval: all runs of either side have the same figure, as copies of one would",
-            )
-        else:
+        if error > 0.0:
+            df = float(stats.ttest_ind(values, reference, equal_var=False).df)
             critical = float(stats.t.ppf(1.0 - (1.0 - CONFIDENCE) / (2.0 * family), df))
+        else:
+            error, why = None, COPIES
     contrast = Contrast(
-        estimate=estimate,
+        estimate=float(values.mean() - reference.mean()),
         factor=1.0 / values.size + 1.0 / reference.size,
         pairs=least,
         family=family,
@@ -118,12 +119,16 @@ def _contrast(
         error=error,
         critical=critical,
     )
-    fit = LevelFit(contrasts={}, df=0 if df is None else max(1, int(df)))
-    return UnpairedContrast(contrast=contrast, fit=fit, spread=spread, why=why)
+    return UnpairedContrast(
+        contrast=contrast,
+        fit=LevelFit(contrasts={}, df=0 if df is None else max(1, int(df))),
+        spread=float(np.sqrt(2.0) * np.std(reference, ddof=1)) if reference.size > 1 else None,
+        why=why,
+    )
 
 
-def _why(sides: Mapping[str, pd.DataFrame], *, trust_repeats: bool) -> str:
-    repeated = [name for name, rows in sides.items() if len(rows) > 1 and rows["start"].nunique() == 1]
+def _why(sides: Mapping[str, _Side], *, trust_repeats: bool) -> str:
+    repeated = [name for name, side in sides.items() if side.is_one_start]
     if repeated and not trust_repeats:
         return ONE_START.format(side=" and of ".join(repeated))
     return NO_REPLICATE
