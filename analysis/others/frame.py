@@ -9,6 +9,7 @@ Every run is a block of its own: nothing is paired by accident. Besides the colu
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pandas as pd
 
@@ -19,6 +20,9 @@ from jobs.result import FAILED, INVALID, MEASURED, OPENING, TREATMENT, CellResul
 
 FAILED_SHARE = 0.01
 """Runs with a larger share of failed requests are invalid: what failed was left out of their figures."""
+WHOLE_RUN = "over the whole run, as not every run tells its window"
+WINDOWED = ("total_tok_s", "output_tok_s")
+"""Throughputs that a run has over its window, or only over all its work."""
 NO_DRAFTS = "the server counted no drafts in this run: was it speculating?"
 
 
@@ -46,6 +50,8 @@ def others_frame(runs: Sequence[tuple[OtherRun, OtherArm]]) -> tuple[pd.DataFram
         if name != axis
     ]
     kept = [(run, arm) for run, arm in runs if run.axis == axis]
+    if _ways([run for run, _ in kept], f"throughput/{WINDOWED[0]}") > 1:
+        kept = [(_whole_run(run), arm) for run, arm in kept]
     mixed, words = _definitions([run for run, _ in kept])
     notes += words
     results = [_result(place, run, arm, mixed) for place, (run, arm) in enumerate(kept)]
@@ -58,6 +64,21 @@ def others_frame(runs: Sequence[tuple[OtherRun, OtherArm]]) -> tuple[pd.DataFram
         caveats=[result.caveats for result in results],
     )
     return frame, tuple(notes)
+
+
+def _ways(runs: Sequence[OtherRun], name: str) -> int:
+    return len({run.definitions.get(name, "") for run in runs if name in run.metrics})
+
+
+def _whole_run(run: OtherRun) -> OtherRun:
+    """Return a run with the throughputs of all its work in place of its window's: all runs tell those."""
+    metrics, definitions = dict(run.metrics), dict(run.definitions)
+    for name in WINDOWED:
+        whole = f"fixed_work/{name}"
+        if whole in metrics:
+            metrics[f"throughput/{name}"] = metrics[whole]
+            definitions[f"throughput/{name}"] = WHOLE_RUN
+    return replace(run, metrics=metrics, definitions=definitions)
 
 
 def _definitions(runs: Sequence[OtherRun]) -> tuple[set[str], list[str]]:

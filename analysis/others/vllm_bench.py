@@ -10,17 +10,15 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from analysis.others.requests import FIRST_IS_ONE, Request, few, pooled
+from analysis.others.requests import FIRST_IS_ONE, few
 from analysis.others.run import OtherResultsError, OtherRun, Reading
 from analysis.others.server import server_facts
-from analysis.others.values import inner, known, number, percentile, positive
+from analysis.others.values import inner, known, number, positive
+from analysis.others.vllm_detail import CACHED, more_figures
 
 TOOL = "vllm bench serve"
 WHOLE_RUN = "over the whole run, ramp and drain included"
-OF_MEANS = (
-    "1000 / mean TPOT: a mean over requests, long and short ones alike (--save-detailed gives the pooled)"
-)
-OF_SUMS = f"all answers' tokens over all their decode time, single-chunk ones too; {FIRST_IS_ONE}"
+OF_MEANS = "1000 / mean TPOT: a mean over requests, long and short ones alike"
 KEYS = frozenset({"duration", "completed", "total_token_throughput", "request_throughput"})
 
 
@@ -60,8 +58,8 @@ def read(document: Mapping[str, Any], source: str, *, start: str = "", server: s
     completed = int(number(document.get("completed")) or 0)
     failed = _failed(document)
     facts = server_facts(document, server)
-    detail = _requests(document)
-    metrics = _summary(document) | (pooled(detail) if detail else _sums(document, failed))
+    summary = _summary(document)
+    metrics, definitions = more_figures(document, level, answered=completed, failed=failed)
     caveats = _caveats(document, level, completed)
     return Reading(
         runs=(
@@ -70,8 +68,8 @@ def read(document: Mapping[str, Any], source: str, *, start: str = "", server: s
                 source=source,
                 axis=level[0],
                 level=level[1],
-                metrics=metrics,
-                definitions=_definitions(document, metrics, failed, detailed=bool(detail)),
+                metrics=summary | metrics,
+                definitions=_definitions(summary) | definitions,
                 start=start or source,
                 model=str(document.get("model_id") or ""),
                 drafter=facts.drafter,
@@ -140,48 +138,11 @@ def _summary(document: Mapping[str, Any]) -> dict[str, float]:
     return known(metrics)
 
 
-def _requests(document: Mapping[str, Any]) -> list[Request]:
-    """Return the answered requests of a detailed result; empty where it keeps none."""
-    lists = [document.get(name) for name in ("output_lens", "ttfts", "itls")]
-    if not all(isinstance(values, list) for values in lists):
-        return []
-    latencies = document.get("latencies")
-    found = []
-    for index, (tokens, ttft, gaps) in enumerate(zip(*lists, strict=False)):  # type: ignore[arg-type]  # lists, by the check above
-        if positive(tokens) is None or positive(ttft) is None:
-            continue  # it failed, and its place is filled with zeros
-        whole = number(latencies[index]) if isinstance(latencies, list) and index < len(latencies) else None
-        e2el = whole if whole is not None else ttft + sum(gaps)
-        found.append(Request(ttft_s=float(ttft), e2el_s=float(e2el), tokens=float(tokens)))
-    return found
-
-
-def _sums(document: Mapping[str, Any], failed: int) -> dict[str, float]:
-    """Return what follows from the latencies, which newer versions keep even without --save-detailed."""
-    latencies, ttft = document.get("latencies"), positive(document.get("mean_ttft_ms"))
-    answered, tokens = number(document.get("completed")), number(document.get("total_output_tokens"))
-    if failed or not isinstance(latencies, list) or not latencies or len(latencies) != answered:
-        return {}
-    whole = sum(latencies)
-    decode = None if ttft is None else whole - answered * ttft / 1e3
-    ends = [1e3 * latency for latency in latencies]
-    found: dict[str, float | None] = {
-        "latency/e2el_p50_ms": percentile(ends, 50),
-        "latency/e2el_p95_ms": percentile(ends, 95),
-    }
-    if decode and decode > 0.0 and tokens is not None and tokens > answered:
-        found |= {"user/speed_tok_s": (tokens - answered) / decode, "latency/decode_share": decode / whole}
-    return known(found)
-
-
-def _definitions(
-    document: Mapping[str, Any], metrics: Mapping[str, float], failed: int, *, detailed: bool
-) -> dict[str, str]:
-    summed = "user/speed_tok_s" in _sums(document, failed)
+def _definitions(metrics: Mapping[str, float]) -> dict[str, str]:
     told = {
-        "throughput/total_tok_s": f"{WHOLE_RUN}; cached prompts count",
+        "throughput/total_tok_s": f"{WHOLE_RUN}; {CACHED}",
         "throughput/output_tok_s": WHOLE_RUN,
-        "user/speed_tok_s": FIRST_IS_ONE if detailed else OF_SUMS if summed else OF_MEANS,
+        "user/speed_tok_s": OF_MEANS,
         "latency/tpot_p50_ms": FIRST_IS_ONE,
         "latency/tpot_p95_ms": FIRST_IS_ONE,
         "slo/goodput_req_s": "limits of the run's own --goodput",

@@ -5,9 +5,13 @@ from typing import Any
 
 import pytest
 
+from analysis.others.arms import OtherArm
+from analysis.others.frame import others_frame
 from analysis.others.requests import FIRST_IS_ONE
 from analysis.others.run import OtherResultsError
-from analysis.others.vllm_bench import OF_MEANS, OF_SUMS, matches, read
+from analysis.others.vllm_bench import OF_MEANS, WHOLE_RUN, matches, read
+from analysis.others.vllm_detail import OF_SUMS, WINDOW
+from analysis.others.window import Stream, steady
 
 Make = Callable[..., dict[str, Any]]
 
@@ -47,8 +51,8 @@ def test_user_speed_from_sums_from_means_and_from_requests(make_vllm: Make) -> N
     assert mean.metrics["user/speed_tok_s"] == pytest.approx(1e3 / 20.0)
     assert mean.definitions["user/speed_tok_s"] == OF_MEANS
     detailed = make_vllm(
-        max_concurrency=1, output_lens=[101, 11], ttfts=[0.1, 0.1], latencies=[1.1, 1.1],
-        itls=[[0.05] * 20, [0.1] * 10],
+        max_concurrency=1, start_times=[7.0, 9.0], input_lens=[100, 100], output_lens=[101, 11],
+        ttfts=[0.1, 0.1], itls=[[0.05] * 20, [0.1] * 10],
     )  # fmt: skip
     (pooled,) = read(detailed, "a").runs
     assert pooled.metrics["user/speed_tok_s"] == pytest.approx(110 / 2.0)
@@ -61,7 +65,7 @@ def test_a_chunk_is_no_token(make_vllm: Make) -> None:
     chunks = 200
     tokens = 1 + round(2.55 * chunks)
     detailed = make_vllm(
-        output_lens=[tokens], ttfts=[0.2], itls=[[8.72e-3] * chunks], latencies=[0.2 + 8.72e-3 * chunks]
+        start_times=[0.0], input_lens=[100], output_lens=[tokens], ttfts=[0.2], itls=[[8.72e-3] * chunks]
     )
     (run,) = read(detailed, "a").runs
     assert run.metrics["latency/tpot_p50_ms"] == pytest.approx(3.42, abs=0.005)
@@ -70,8 +74,8 @@ def test_a_chunk_is_no_token(make_vllm: Make) -> None:
 
 def test_a_failed_request_leaves_zeros_that_count_nowhere(make_vllm: Make) -> None:
     detailed = make_vllm(
-        num_prompts=3, completed=2, failed=1, output_lens=[51, 0, 51], ttfts=[0.1, 0.0, 0.1],
-        itls=[[0.05] * 20, [], [0.05] * 20], latencies=[1.1, 0.0, 1.1],
+        num_prompts=3, completed=2, failed=1, start_times=[0.0] * 3, input_lens=[100] * 3,
+        output_lens=[51, 0, 51], ttfts=[0.1, 0.0, 0.1], itls=[[0.05] * 20, [], [0.05] * 20],
     )  # fmt: skip
     (run,) = read(detailed, "a").runs
     assert (run.requests, run.failed) == (3, 1)
@@ -128,3 +132,39 @@ def test_caveats(make_vllm: Make) -> None:
     (whole,) = read(make_vllm(mean_ttft_ms=0, mean_tpot_ms=0), "a").runs
     assert "did not stream" in whole.caveats[0]
     assert "user/speed_tok_s" not in whole.metrics
+
+
+def test_the_steady_window_leaves_ramp_and_drain_out(make_vllm: Make) -> None:
+    """Two slots, requests of 1 s (TTFT .5 s) one after another; a long last one of 4 s drains.
+
+    Slots end their first requests at 1 s; the last is sent at 3 s, when the other slot's last ends at 3 s:
+    between 1 s and 3 s four prompts of 10 tokens are answered with 9 each, and chunks before 3 s count.
+    """
+    short = {"ttft_s": 0.5, "gaps_s": [0.25, 0.25], "prompt_tokens": 10.0, "tokens": 9.0}
+    starts = [0.0, 0.0, 1.0, 1.0, 2.0, 2.0]
+    streams = [Stream(start_s=start, **short) for start in starts]  # type: ignore[arg-type]  # as named
+    streams.append(Stream(start_s=3.0, ttft_s=2.0, gaps_s=[2.0], prompt_tokens=10.0, tokens=9.0))
+    found = steady(streams, 2)
+    assert found["window/seconds"] == 2.0
+    # chunks at .5, .75 and 1.0 s of each: those at the end of the ramp (1 s) count, those at 3 s do not
+    output = 2 * 4.0 + 2 * (1.0 + 4.0 + 4.0) + 2 * (1.0 + 4.0)
+    assert found["throughput/output_tok_s"] == pytest.approx(output / 2.0)
+    assert found["throughput/total_tok_s"] == pytest.approx((output + 40.0) / 2.0)
+    assert found["window/drain_share"] == pytest.approx(4.0 / 7.0)
+    assert steady(streams[:2], 2) == {}
+    detailed = make_vllm(
+        max_concurrency=2, completed=7, start_times=[stream.start_s for stream in streams],
+        ttfts=[stream.ttft_s for stream in streams], itls=[list(stream.gaps_s) for stream in streams],
+        input_lens=[10] * 7, output_lens=[9] * 7,
+    )  # fmt: skip
+    (run,) = read(detailed, "a").runs
+    assert run.metrics["throughput/output_tok_s"] == found["throughput/output_tok_s"]
+    assert run.metrics["fixed_work/output_tok_s"] == pytest.approx(816 / 4.4)
+    assert run.definitions["throughput/output_tok_s"] == WINDOW
+    (plain,) = read(make_vllm(), "b").runs
+    none = OtherArm(drafter="none")
+    frame, _ = others_frame([(run, none), (plain, none)])
+    assert list(frame["throughput/output_tok_s"]) == pytest.approx([816 / 4.4] * 2), (
+        "one of them has no window"
+    )
+    assert plain.definitions["throughput/output_tok_s"] == WHOLE_RUN
