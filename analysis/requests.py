@@ -5,7 +5,9 @@ Cells are read file by file and only the columns that are asked for, so memory i
 sweep of a million requests with every column takes some 250 MiB; ask for the columns you need.
 """
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -171,17 +173,16 @@ def _read(
     wanted: Sequence[str],
 ) -> pd.DataFrame:
     """Read a file of each cell, put the tables together, and give each row what is known of its cell."""
+    paths = [directory / "cells" / str(cell) / name for cell in cells["cell"]]
     tables: list[pa.Table] = []
     damaged: list[str] = []
-    for cell in cells["cell"]:
-        path = directory / "cells" / str(cell) / name
-        try:
-            with pq.ParquetFile(path) as file:
-                tables.append(file.read(columns=needed, use_threads=False))
-        except FileNotFoundError:
-            damaged.append(f"cells/{cell}/{name} (missing)")
-        except (OSError, ValueError) as error:
-            damaged.append(f"cells/{cell}/{name} ({str(error).splitlines()[0]})")
+    # Many small files: threads of ours beat those of one file's columns.
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        for path, table in zip(paths, pool.map(lambda path: _table(path, needed), paths), strict=True):
+            if isinstance(table, str):
+                damaged.append(f"{path.relative_to(directory)} ({table})")
+            else:
+                tables.append(table)
     if damaged:
         more = f" and {len(damaged) - 6} more" if len(damaged) > 6 else ""
         message = (
@@ -199,6 +200,18 @@ def _read(
     place = np.repeat(np.arange(len(rows)), rows)
     joined = {column: _spread(cells[column], place) for column in JOINED}
     return pd.DataFrame({**joined, **shape(table)}, copy=False)
+
+
+def _table(path: Path, needed: Sequence[str] | None) -> pa.Table | str:
+    """Return the columns of a file, or why it cannot be read."""
+    try:
+        content = pa.BufferReader(path.read_bytes())
+        with pq.ParquetFile(content, pre_buffer=False) as file:
+            return file.read(columns=needed, use_threads=False)
+    except FileNotFoundError:
+        return "missing"
+    except (OSError, ValueError) as error:
+        return str(error).splitlines()[0]
 
 
 def _spread(values: pd.Series, place: np.ndarray) -> Any:
