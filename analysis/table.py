@@ -97,6 +97,7 @@ def _row(
         synthetic=bool(group["synthetic"].any()),
         counterfactual=str(first["counterfactual"]),
         oversubscribed=crowded,
+        unpaired=False,
         caveats=_caveats(group, ratios, uncached, verdict.threshold),
     )
 
