@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from analysis.arms import FLAGS, flag_notes, flags
 from analysis.contrasts import t_quantile
 from analysis.decomposition import LevelParts, level_parts
 from analysis.formulas import alpha_of, required_decode_speed_up, required_length, speed_up_cap
 from analysis.frame import Sweep
-from analysis.ksweep import flag_notes
 from analysis.section import Section
 from jobs.result import MEASURED, TREATMENT
 
@@ -108,7 +108,8 @@ def decode_shares(item: LevelParts) -> Iterator[dict[str, object]]:
     base = item.group[(item.group["role"] != TREATMENT) & (item.group["outcome"] == MEASURED)]
     odds = item.cells.loc[base.index, "share"]
     logit = np.log(odds / (1.0 - odds))
-    for (pair, arm), places in base.groupby(["pair", "arm"]).groups.items():
+    for arm in sorted(set(base["arm"])):
+        places = base.index[base["arm"] == arm]
         by_segment = logit.loc[places].groupby([base.loc[places, "block"], base.loc[places, "segment"]])
         values = by_segment.mean().dropna().to_numpy(dtype=float)
         if not values.size:
@@ -117,21 +118,19 @@ def decode_shares(item: LevelParts) -> Iterator[dict[str, object]]:
         if values.size > 1:
             half = t_quantile(values.size - 1) * float(values.std(ddof=1)) / math.sqrt(values.size)
         middle = float(values.mean())
-        facts = item.facts.loc[str(arm)]
+        fact = item.facts[arm]
         ends = (middle, middle - half, middle + half)
         yield {
-            "baseline": facts["label"],
-            "pair": pair,
-            "layout": facts["layout"],
+            "baseline": fact.label,
+            "pair": fact.pair,
+            "layout": fact.layout,
             "level": item.level,
             "segments": values.size,
             **{
                 f"decode_share{end}": 1.0 / (1.0 + math.exp(-value))
                 for end, value in zip(("", "_lo", "_hi"), ends, strict=True)
             },
-            "emulated": bool(facts["emulated"]),
-            "synthetic": False,
-            "oversubscribed": item.oversubscribed,
+            **flags([fact], oversubscribed=item.oversubscribed),
         }
 
 
@@ -151,7 +150,5 @@ COLUMNS = {
         f"x_{target:g}": f"decode speed-up needed for {target:g} end to end; missing: none"
         for target in TARGETS
     },
-    "emulated": "whether an emulated engine made the figures",
-    "synthetic": "never: baselines have no drafts",
-    "oversubscribed": "whether client and engine shared a core",
+    **FLAGS,
 }

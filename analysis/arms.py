@@ -6,7 +6,9 @@ without a plan (others' results) has a family for each drafter, pair and set of 
 
 import json
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -27,55 +29,97 @@ _ACCEPTED = 1e-6
 """A requested length so close to K + 1 accepts everything."""
 
 
-def arm_facts(cells: pd.DataFrame, plan: Mapping[str, Any] | None = None) -> pd.DataFrame:
-    """Return one row an arm, with its digest as index.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmFacts:
+    """One arm."""
 
-    Columns: `label`, `pair`, `layout`, `drafter`, `k`, `family` (name of the drafter over its K, empty for
-    baselines), `kind` (one of the constants above), `free` (proposals cost nothing), `synthetic`,
-    `emulated`, `counterfactual`, `kv_of`.
+    arm: str
+    """Digest."""
+    label: str
+    pair: str
+    """What it shares with its baseline."""
+    layout: str
+    drafter: str
+    """Method."""
+    k: int
+    """Draft length, tokens."""
+    family: str
+    """Name of the drafter over its K; empty for baselines and counterfactual arms."""
+    kind: str
+    """One of the constants above."""
+    synthetic: bool
+    """Whether acceptance was forced."""
+    emulated: bool
+    counterfactual: str
+    """As in `jobs.result.CellResult`."""
+
+    @property
+    def free(self) -> bool:
+        """Whether its proposals cost nothing."""
+        return self.drafter == FREE
+
+
+def arm_facts(cells: pd.DataFrame, plan: Mapping[str, Any] | None = None) -> dict[str, ArmFacts]:
+    """Return the arms of a table of cells by digest, in order of appearance.
+
+    Args:
+        cells: rows of `cells_frame`.
+        plan: content of `plan.json`, which tells what an acceptance is made of.
     """
-    drafters = {
+    configs = {
         str(arm["digest"]): arm["config"]
         for arm in (plan or {}).get("arms", ())
         if "digest" in arm and "config" in arm
     }
-    rows = []
+    found: dict[str, ArmFacts] = {}
+    keys: dict[str, str] = {}
     for arm, own in cells.groupby("arm", sort=False):
-        first = own.iloc[0]
-        config = drafters.get(str(arm))
-        rows.append(
-            {
-                "arm": str(arm),
-                **{name: first[name] for name in ("label", "pair", "layout", "drafter", "k")},
-                "synthetic": bool(own["synthetic"].any()),
-                "emulated": bool(own["emulated"].any()),
-                "counterfactual": str(first["counterfactual"]),
-                "kv_of": first["kv_of"],
-                "free": first["drafter"] == FREE,
-                "kind": _kind(own, config),
-                "key": _key(first, config),
-            }
+        digest, first = str(arm), own.iloc[0]
+        config = configs.get(digest)
+        keys[digest] = _key(first, config)
+        found[digest] = ArmFacts(
+            arm=digest,
+            label=str(first["label"]),
+            pair=str(first["pair"]),
+            layout=str(first["layout"]),
+            drafter=str(first["drafter"]),
+            k=int(first["k"]),
+            family="",
+            kind=_kind(own, config),
+            synthetic=bool(own["synthetic"].any()),
+            emulated=bool(own["emulated"].any()),
+            counterfactual=str(first["counterfactual"]),
         )
-    facts = pd.DataFrame(rows, columns=_COLUMNS).set_index("arm")
-    facts["family"] = _names(facts)
-    return facts.drop(columns="key")
+    names = _names(keys, found)
+    return {arm: replace(facts, family=names[keys[arm]]) for arm, facts in found.items()}
 
 
-_COLUMNS = [
-    "arm",
-    "label",
-    "pair",
-    "layout",
-    "drafter",
-    "k",
-    "synthetic",
-    "emulated",
-    "counterfactual",
-    "kv_of",
-    "free",
-    "kind",
-    "key",
-]
+def flags(facts: Iterable[ArmFacts], *, oversubscribed: bool) -> dict[str, object]:
+    """Return the columns that tell how the figures of some arms came to be (words: `FLAGS`)."""
+    own = list(facts)
+    return {
+        "synthetic": any(arm.synthetic for arm in own),
+        "emulated": any(arm.emulated for arm in own),
+        "oversubscribed": oversubscribed,
+    }
+
+
+FLAGS = {
+    "synthetic": "whether acceptance was forced",
+    "emulated": "whether an emulated engine made the figures",
+    "oversubscribed": "whether client and engine shared a core",
+}
+"""Column of `flags` -> its definition."""
+
+
+def flag_notes(frame: pd.DataFrame) -> tuple[str, ...]:
+    """Return what the columns of `flags` oblige to say."""
+    said = {
+        "oversubscribed": "client and engine shared a core in some rows: an indication only",
+        "emulated": "EMULATED: these figures come from a model of hardware, not from hardware",
+        "synthetic": "acceptance was forced in some rows: they show what an acceptance costs, not a drafter",
+    }
+    return tuple(words for name, words in said.items() if bool(frame[name].any()))
 
 
 def _kind(own: pd.DataFrame, config: Mapping[str, Any] | None) -> str:
@@ -115,16 +159,16 @@ def _key(first: pd.Series, config: Mapping[str, Any] | None) -> str:
     return json.dumps([first["pair"], {**drafter, "k": None, "acceptance": acceptance}], sort_keys=True)
 
 
-def _names(facts: pd.DataFrame) -> pd.Series:
-    """Return a name a family: the label of its arms without K, numbered where two would be called alike."""
-    names: dict[str, str] = {"": ""}
-    for key, own in facts.groupby("key", sort=False):
-        if not key:
+def _names(keys: Mapping[str, str], facts: Mapping[str, ArmFacts]) -> dict[str, str]:
+    """Return a name a key: the label of its arms without K, numbered where two would be called alike."""
+    names = {"": ""}
+    taken: Counter[str] = Counter()
+    for arm, key in keys.items():
+        if key in names:
             continue
-        first = own.iloc[0]
-        name = re.sub(rf"-k{first['k']}(?!\d)", "", str(first["label"]), count=1)
-        if first["kind"] == MEASURED_POSITIONS:
+        name = re.sub(rf"-k{facts[arm].k}(?!\d)", "", facts[arm].label, count=1)
+        if facts[arm].kind == MEASURED_POSITIONS:
             name = re.sub(r"-m[\d.]+-[0-9a-f]{4}", "-measured", name, count=1)
-        taken = sum(name == other.partition(" #")[0] for other in names.values())
-        names[str(key)] = f"{name} #{taken + 1}" if taken else name
-    return facts["key"].map(names)
+        taken[name] += 1
+        names[key] = name if taken[name] == 1 else f"{name} #{taken[name]}"
+    return names

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from analysis.arms import FLAGS, flag_notes, flags
 from analysis.axis import Axis
 from analysis.contrasts import Contrasts
 from analysis.frame import Sweep
-from analysis.ksweep import MISSING, DrafterLevel, axis_of, drafter_levels, flag_notes
+from analysis.ksweep import MISSING, DrafterLevel, axis_of, drafter_levels
 from analysis.objectives import CROSSOVERS, OBJECTIVES
 from analysis.section import Section
 
@@ -91,7 +92,6 @@ def _row(item: DrafterLevel, objective: str) -> dict[str, object] | None:
         return None
     part = fit.of(list(arms.values()))
     found = best_of(part, {arm: k for k, arm in arms.items()})
-    facts = item.facts.loc[list(arms.values())]
     row: dict[str, object] = {
         "drafter": item.family,
         "layout": item.layout,
@@ -102,9 +102,7 @@ def _row(item: DrafterLevel, objective: str) -> dict[str, object] | None:
         "chance": found["chance"],
         "ties": ", ".join(str(k) for k in found["ties"]),
         "chances": ", ".join(f"{k}: {value:.2f}" for k, value in found["chances"].items()),
-        "synthetic": bool(facts["synthetic"].any()),
-        "emulated": bool(facts["emulated"].any()),
-        "oversubscribed": item.oversubscribed,
+        **flags((item.facts[k] for k in arms), oversubscribed=item.oversubscribed),
     }
     for name in ("ratio", "margin"):
         row |= zip((name, f"{name}_lo", f"{name}_hi"), found[name], strict=True)
@@ -153,8 +151,6 @@ COLUMNS = {
     "chances": "K and its chance to be the best, all of them",
     "ratio": "the best over the baseline",
     "margin": "the best over the next best, the baseline among them",
-    "synthetic": "whether acceptance was forced",
-    "emulated": "whether an emulated engine made the figures",
-    "oversubscribed": "whether client and engine shared a core",
+    **FLAGS,
 }
 SHOWN = ("drafter", "level", "objective", "lengths", "best_k", "chance", "ties", "ratio", "margin")

@@ -11,12 +11,24 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from analysis.arms import BASELINE, GEOMETRIC, LOADED, MATCHED, MEASURED_POSITIONS, PERFECT, REAL
+from analysis.arms import (
+    BASELINE,
+    FLAGS,
+    GEOMETRIC,
+    LOADED,
+    MATCHED,
+    MEASURED_POSITIONS,
+    PERFECT,
+    REAL,
+    ArmFacts,
+    flag_notes,
+    flags,
+)
 from analysis.capture import NONE, Interval, capture, computed_capture
 from analysis.decomposition import LevelParts, level_parts
 from analysis.formulas import end_to_end_speed_up
 from analysis.frame import Sweep
-from analysis.ksweep import POINTWISE, flag_notes
+from analysis.ksweep import POINTWISE
 from analysis.section import Section
 
 RUNGS = (LOADED, REAL, MEASURED_POSITIONS, GEOMETRIC, PERFECT)
@@ -50,22 +62,23 @@ def ceiling(sweep: Sweep) -> Section:
 
 
 def _rows(item: LevelParts) -> Iterator[dict[str, object]]:
-    here = [arm for arm in item.facts.index if item.fits["x"].has(arm)]
-    facts = item.facts.loc[here]
-    yield from _baselines(item, facts)
-    for arm, fact in facts[facts["kind"] != MATCHED].iterrows():
-        digest = str(arm)
+    here = [fact for arm, fact in item.facts.items() if item.fits["x"].has(arm)]
+    yield from _baselines(item, here)
+    for fact in here:
+        if fact.kind == MATCHED:
+            continue
+        digest = fact.arm
         row: dict[str, object] = {
             **_about(item, digest),
-            "rung": fact["kind"],
+            "rung": fact.kind,
             "source": MEASURED,
             **_ends("total", _ratio(item, "total", digest)),
             **_ends("user_speed", _ratio(item, "x", digest)),
             "step_ratio": _step(item, digest),
             "how": "",
         }
-        yield row | (_captures(item, digest, facts) if fact["kind"] == REAL else _no_captures())
-        if fact["kind"] == REAL and not _rivals(facts, digest, PERFECT):
+        yield row | (_captures(item, digest, here) if fact.kind == REAL else _no_captures())
+        if fact.kind == REAL and not _rivals(here, fact, PERFECT):
             total, speed = computed_ceiling(item, digest)
             yield {
                 **row,
@@ -74,16 +87,18 @@ def _rows(item: LevelParts) -> Iterator[dict[str, object]]:
                 **_ends("total", (total, math.nan, math.nan)),
                 **_ends("user_speed", (speed, math.nan, math.nan)),
                 **_no_captures(),
-                "how": _override("drafter=free", [int(fact["k"])], "drafter.acceptance.alpha=1"),
+                "how": _override("drafter=free", [fact.k], "drafter.acceptance.alpha=1"),
             }
 
 
-def _baselines(item: LevelParts, facts: pd.DataFrame) -> Iterator[dict[str, object]]:
+def _baselines(item: LevelParts, here: Sequence[ArmFacts]) -> Iterator[dict[str, object]]:
     """Yield the ladder's foot: the baselines of these arms, at a ratio of 1 by definition."""
-    bases = item.facts[(item.facts["kind"] == BASELINE) & item.facts["pair"].isin(facts["pair"])]
-    for arm in bases.index:
+    pairs = {fact.pair for fact in here}
+    for fact in item.facts.values():
+        if fact.kind != BASELINE or fact.pair not in pairs:
+            continue
         one = dict.fromkeys(("total", "user_speed", "step_ratio"), 1.0)
-        yield {**_about(item, str(arm)), "rung": BASELINE, "source": MEASURED, **one, "how": ""}
+        yield {**_about(item, fact.arm), "rung": BASELINE, "source": MEASURED, **one, "how": ""}
 
 
 def computed_ceiling(item: LevelParts, arm: str) -> tuple[float, float]:
@@ -92,7 +107,7 @@ def computed_ceiling(item: LevelParts, arm: str) -> tuple[float, float]:
     K + 1 tokens a step at its own step cost; all time but decode grows as the arm's did. NaN where the step
     times are not known.
     """
-    speed = (int(item.facts.at[arm, "k"]) + 1) / _step(item, arm)
+    speed = (item.facts[arm].k + 1) / _step(item, arm)
     if not math.isfinite(speed):
         return math.nan, math.nan
     share, growth = item.share(arm), item.growth(arm)
@@ -101,11 +116,11 @@ def computed_ceiling(item: LevelParts, arm: str) -> tuple[float, float]:
     return end_to_end_speed_up(share, speed, growth), speed
 
 
-def _captures(item: LevelParts, arm: str, facts: pd.DataFrame) -> dict[str, object]:
+def _captures(item: LevelParts, arm: str, here: Sequence[ArmFacts]) -> dict[str, object]:
     """Return what an arm captures: of perfect acceptance, and of a free drafter that is accepted as it is."""
     found: dict[str, object] = {}
-    perfect = _rivals(facts, arm, PERFECT)
-    free = [other for other in _rivals(facts, arm, MEASURED_POSITIONS) if facts.at[other, "free"]]
+    perfect = _rivals(here, item.facts[arm], PERFECT)
+    free = [other for other in _rivals(here, item.facts[arm], MEASURED_POSITIONS) if item.facts[other].free]
     computed = computed_ceiling(item, arm)
     for name, figure, made in (("total", "total", computed[0]), ("speed", "x", computed[1])):
         fit = item.fits.get(figure)
@@ -129,11 +144,10 @@ def _no_captures() -> dict[str, object]:
     }
 
 
-def _rivals(facts: pd.DataFrame, arm: str, kind: str) -> list[str]:
+def _rivals(here: Sequence[ArmFacts], own: ArmFacts, kind: str) -> list[str]:
     """Return the arms of a kind with the same pair and K; those whose drafts cost nothing first."""
-    own = facts.loc[arm]
-    same = facts[(facts["kind"] == kind) & (facts["pair"] == own["pair"]) & (facts["k"] == own["k"])]
-    return [str(digest) for digest in same.sort_values("free", ascending=False, kind="stable").index]
+    same = [fact for fact in here if (fact.kind, fact.pair, fact.k) == (kind, own.pair, own.k)]
+    return [fact.arm for fact in sorted(same, key=lambda fact: not fact.free)]
 
 
 def _step(item: LevelParts, arm: str) -> float:
@@ -147,16 +161,14 @@ def _ratio(item: LevelParts, figure: str, arm: str) -> Interval:
 
 
 def _about(item: LevelParts, arm: str) -> dict[str, object]:
-    fact = item.facts.loc[arm]
+    fact = item.facts[arm]
     return {
-        "layout": fact["layout"],
+        "layout": fact.layout,
         "level": item.level,
-        "arm": fact["label"],
+        "arm": fact.label,
         "digest": arm,
-        "k": int(fact["k"]),
-        "synthetic": bool(fact["synthetic"]),
-        "emulated": bool(fact["emulated"]),
-        "oversubscribed": item.oversubscribed,
+        "k": fact.k,
+        **flags([fact], oversubscribed=item.oversubscribed),
     }
 
 
@@ -168,12 +180,13 @@ def _not_run(levels: Sequence[LevelParts], sweep: Sweep) -> Iterator[dict[str, o
     """Yield a row for each rung that no level of a layout has, with the words that would run it."""
     if not levels:
         return
-    facts = levels[0].facts
-    for layout, own in facts.groupby("layout", sort=True):
-        real = own[own["kind"] == REAL]
-        ks = sorted({int(k) for k in own.loc[own["k"] > 0, "k"]}) or [3]
+    facts = levels[0].facts.values()
+    for layout in sorted({fact.layout for fact in facts}):
+        own = [fact for fact in facts if fact.layout == layout]
+        real = [fact for fact in own if fact.kind == REAL]
+        ks = sorted({fact.k for fact in own if fact.k}) or [3]
         for rung in RUNGS:
-            if (own["kind"] == rung).any() or (rung == PERFECT and not real.empty):
+            if rung in {fact.kind for fact in own} or (rung == PERFECT and real):
                 continue
             yield {
                 "layout": layout,
@@ -184,23 +197,21 @@ def _not_run(levels: Sequence[LevelParts], sweep: Sweep) -> Iterator[dict[str, o
                 "k": 0,
                 "source": NOT_RUN,
                 "how": _how(rung, real, ks, sweep),
-                "synthetic": False,
-                "emulated": False,
-                "oversubscribed": False,
+                **flags([], oversubscribed=False),
             }
 
 
-def _how(rung: str, real: pd.DataFrame, ks: Sequence[int], sweep: Sweep) -> str:
-    drafter = f"drafter={real.iloc[0]['drafter']}" if len(real) else "drafter=eagle3"
+def _how(rung: str, real: Sequence[ArmFacts], ks: Sequence[int], sweep: Sweep) -> str:
+    drafter = f"drafter={real[0].drafter}" if real else "drafter=eagle3"
     if rung == LOADED:
         return _override(drafter, ks[:1], "drafter.loaded_only=true")
     if rung == REAL:
         return _override(drafter, ks, "")
     if rung == PERFECT:
         return _override("drafter=free", ks, "drafter.acceptance.alpha=1")
-    own = sweep.cells[sweep.cells["arm"].isin(list(real.index)) & (sweep.cells["k"] == max(ks))]
+    own = sweep.cells[sweep.cells["arm"].isin([fact.arm for fact in real]) & (sweep.cells["k"] == max(ks))]
     if rung == MEASURED_POSITIONS:
-        one = len(set(real["family"])) == 1
+        one = len({fact.family for fact in real}) == 1
         cell = own["cell"].iloc[0] if len(own) else "CELL"
         source = sweep.directory.name if one else f"{sweep.directory.name}/cells/{cell}"
         return _override("drafter=free", ks, f"drafter.acceptance.from={source}")
@@ -236,9 +247,7 @@ COLUMNS = {
     "capture_free_total": "share of the gain in total throughput of a free drafter that is accepted as often",
     "capture_free_speed": "the same of user speed",
     "how": "words that would run it, added to the sweep's own",
-    "synthetic": "whether acceptance was forced",
-    "emulated": "whether an emulated engine made the figures",
-    "oversubscribed": "whether client and engine shared a core",
+    **FLAGS,
 }
 SHOWN = (
     "layout", "level", "rung", "arm", "source", "total", "user_speed", "step_ratio", "capture_total",

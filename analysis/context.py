@@ -6,15 +6,15 @@ chunk.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pandas as pd
 
-from analysis.arms import arm_facts
+from analysis.arms import FLAGS, ArmFacts, arm_facts, flag_notes, flags
 from analysis.contrasts import Contrasts, contrasts, counted, log_figure
 from analysis.frame import Sweep
-from analysis.ksweep import POINTWISE, axis_of, flag_notes
+from analysis.ksweep import POINTWISE, axis_of
 from analysis.levels import conditions
 from analysis.section import Section
 from jobs.metric_names import CONTEXT_SLICES
@@ -51,14 +51,15 @@ def context(sweep: Sweep) -> Section:
 
 
 def _level_rows(
-    level: float, group: pd.DataFrame, facts: pd.DataFrame, *, crowded: bool
+    level: float, group: pd.DataFrame, facts: Mapping[str, ArmFacts], *, crowded: bool
 ) -> Iterator[dict[str, object]]:
     logs = {name: _logs(group, name) for name in CONTEXT_SLICES}
     figures = {f"{figure} {name}": values for name, own in logs.items() for figure, values in own.items()}
     fits = contrasts(group, figures)
     measured = group["outcome"] == MEASURED
     for arm in sorted(set(group.loc[measured, "arm"])):
-        if facts.at[arm, "counterfactual"]:
+        fact = facts[arm]
+        if fact.counterfactual:
             continue
         own = (measured & (group["arm"] == arm)).to_numpy(dtype=bool)
         first: dict[str, float] = {}
@@ -68,10 +69,10 @@ def _level_rows(
                 continue
             first = first or means
             yield {
-                "arm": facts.at[arm, "label"],
+                "arm": fact.label,
                 "digest": arm,
-                "layout": facts.at[arm, "layout"],
-                "k": int(facts.at[arm, "k"]),
+                "layout": fact.layout,
+                "k": fact.k,
                 "level": level,
                 "context": words,
                 "speed_tok_s": math.exp(means["speed"]),
@@ -79,9 +80,7 @@ def _level_rows(
                 "mal": math.exp(means["mal"]),
                 **_ratios(fits, name, arm),
                 **{f"{figure}_change": math.exp(means[figure] - first[figure]) for figure in means},
-                "synthetic": bool(facts.at[arm, "synthetic"]),
-                "emulated": bool(facts.at[arm, "emulated"]),
-                "oversubscribed": crowded,
+                **flags([fact], oversubscribed=crowded),
             }
 
 
@@ -95,7 +94,7 @@ def _logs(group: pd.DataFrame, name: str) -> dict[str, np.ndarray]:
 
 
 def _ratios(fits: dict[str, Contrasts], name: str, arm: str) -> dict[str, float]:
-    found = {}
+    found: dict[str, float] = {}
     for figure in ("speed", "step"):
         ends = zip(("", "_lo", "_hi"), fits[f"{figure} {name}"].ratio(arm), strict=True)
         found |= {f"{figure}_ratio{end}": value for end, value in ends}
@@ -143,9 +142,7 @@ COLUMNS = {
     "speed_change": "decode speed over that of the shortest range of the same arm and level",
     "step_change": "the same of the step time",
     "mal_change": "the same of the acceptance length",
-    "synthetic": "whether acceptance was forced",
-    "emulated": "whether an emulated engine made the figures",
-    "oversubscribed": "whether client and engine shared a core",
+    **FLAGS,
 }
 SHOWN = (
     "arm",

@@ -105,7 +105,8 @@ def counted(cells: pd.DataFrame) -> pd.DataFrame:
 def log_figure(cells: pd.DataFrame, metric: str) -> np.ndarray:
     """Return the natural log of a metric; NaN where it is absent or not positive."""
     values = cells[metric].to_numpy(dtype=float) if metric in cells else np.full(len(cells), np.nan)
-    return np.log(values, out=np.full(len(values), np.nan), where=values > 0.0)
+    logs: np.ndarray = np.log(values, out=np.full(len(values), np.nan), where=values > 0.0)
+    return logs
 
 
 def contrasts(cells: pd.DataFrame, figures: Mapping[str, np.ndarray]) -> dict[str, Contrasts]:

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.arms import arm_facts
+from analysis.arms import FLAGS, ArmFacts, arm_facts, flag_notes, flags
 from analysis.contrasts import Contrasts, contrasts, counted
 from analysis.formulas import other_time_growth
 from analysis.frame import Sweep
-from analysis.ksweep import POINTWISE, flag_notes
+from analysis.ksweep import POINTWISE
 from analysis.latency_parts import FIGURES, PARTS, parts_of_cells
 from analysis.levels import conditions
 from analysis.section import Section
@@ -68,7 +68,7 @@ def identities(sweep: Sweep) -> Section:
         title="Identities behind the ratios",
         frame=frame,
         columns=IDENTITY_COLUMNS if rows else {},
-        shown=tuple(name for name in IDENTITY_COLUMNS if name not in _FLAGS) if rows else (),
+        shown=tuple(name for name in IDENTITY_COLUMNS if name not in _HIDDEN) if rows else (),
         notes=(*notes, *flag_notes(frame)) if rows else (),
         missing="" if rows else MISSING,
     )
@@ -84,14 +84,14 @@ class LevelParts:
     """All cells of the level."""
     cells: pd.DataFrame
     """`parts_of_cells` of them."""
-    facts: pd.DataFrame
-    """`arm_facts` of the sweep."""
+    facts: dict[str, ArmFacts]
+    """Of every arm of the sweep."""
     fits: dict[str, Contrasts]
     """By the columns of `cells`."""
 
     def share(self, arm: str) -> float:
         """Return the baseline's decode share f beside an arm: by its odds, averaged in logs."""
-        pair = self.facts.at[arm, "pair"]
+        pair = self.facts[arm].pair
         base = (self.group["pair"] == pair) & (self.group["role"] != TREATMENT)
         share = self.cells.loc[base, "share"].dropna()
         if share.empty:
@@ -134,28 +134,22 @@ def level_parts(sweep: Sweep) -> Iterator[LevelParts]:
 
 def _arms(item: LevelParts) -> list[str]:
     """Return the arms with a drafter at the level that nobody made up, by layout and name."""
-    facts = item.facts.loc[[arm for arm in item.facts.index if arm in set(item.group["arm"])]]
-    drafted = facts[(facts["k"] > 0) & (facts["counterfactual"] == "")]
-    return [str(arm) for arm in drafted.sort_values(["layout", "drafter", "k", "label"]).index]
+    here = [item.facts[str(arm)] for arm in item.group["arm"].unique()]
+    drafted = [fact for fact in here if fact.family]
+    return [
+        fact.arm for fact in sorted(drafted, key=lambda fact: (fact.layout, fact.drafter, fact.k, fact.label))
+    ]
 
 
 def _about(item: LevelParts, arm: str) -> dict[str, object]:
-    facts = item.facts.loc[arm]
+    fact = item.facts[arm]
     return {
-        "arm": facts["label"],
+        "arm": fact.label,
         "digest": arm,
-        "layout": facts["layout"],
-        "k": int(facts["k"]),
+        "layout": fact.layout,
+        "k": fact.k,
         "level": item.level,
-    }
-
-
-def _flags(item: LevelParts, arm: str) -> dict[str, object]:
-    facts = item.facts.loc[arm]
-    return {
-        "synthetic": bool(facts["synthetic"]),
-        "emulated": bool(facts["emulated"]),
-        "oversubscribed": item.oversubscribed,
+        **flags([fact], oversubscribed=item.oversubscribed),
     }
 
 
@@ -173,7 +167,7 @@ def _rows(item: LevelParts) -> Iterator[dict[str, object]]:
                 applies = name == "total" or part not in ("non_decode", "cached_share")
                 ends = item.fits[f"{name}:{part}"].ratio(arm) if known and applies else (math.nan,) * 3
                 row |= zip((part, f"{part}_lo", f"{part}_hi"), ends, strict=True)
-            yield row | _flags(item, arm)
+            yield row
 
 
 def _identity_rows(item: LevelParts) -> Iterator[dict[str, object]]:
@@ -198,7 +192,6 @@ def _identity_rows(item: LevelParts) -> Iterator[dict[str, object]]:
             "little": total * item.figure("growth", arm),
             "uncached_share": computed / total,
             "uncached_counted": item.figure("uncached", arm),
-            **_flags(item, arm),
         }
 
 
@@ -214,18 +207,13 @@ NO_MATCHED = (
     "KV capacity is not told apart, and stands in `non_decode` and `step_cost`: add `drafter.kv=matched` to "
     "the sweep to measure each baseline with its drafter's KV cache"
 )
-_FLAGS = ("digest", "layout", "k", "synthetic", "emulated", "oversubscribed")
+_HIDDEN = ("digest", "layout", "k", *FLAGS)
 _ABOUT = {
     "arm": "label of the arm",
     "digest": "digest of the arm",
     "layout": "layout label",
     "k": "draft length K, tokens",
     "level": "load level on the sweep's axis",
-}
-_FLAG_WORDS = {
-    "synthetic": "whether acceptance was forced",
-    "emulated": "whether an emulated engine made the figures",
-    "oversubscribed": "whether client and engine shared a core",
 }
 COLUMNS = {
     **_ABOUT,
@@ -238,7 +226,7 @@ COLUMNS = {
     "cached_share": "factor of uncached prompt tokens: prefill that lost or gained cache hits",
     "kv_capacity": "factor of the KV cache that the drafter left, from the baseline with matched KV",
     "residual": "what is left",
-    **_FLAG_WORDS,
+    **FLAGS,
 }
 IDENTITY_COLUMNS = {
     **_ABOUT,
@@ -253,5 +241,5 @@ IDENTITY_COLUMNS = {
     "little": "total x latency: 1 where both arms had as many users in flight (Little) and did equal work",
     "uncached_share": "computed over total ratio: uncached share of the tokens over the baseline's",
     "uncached_counted": "the same by counting all tokens of the replay; 1 with equal hit rates",
-    **_FLAG_WORDS,
+    **FLAGS,
 }

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.arms import arm_facts
+from analysis.arms import FLAGS, ArmFacts, arm_facts, flag_notes, flags
 from analysis.axis import AXES, Axis
 from analysis.contrasts import Contrasts, contrasts, counted, log_figure
 from analysis.curves import Fit, fit_alpha, fit_steps, pooled_error
@@ -43,8 +43,8 @@ class DrafterLevel:
     oversubscribed: bool
     arms: dict[int, str]
     """K -> digest, ascending."""
-    facts: pd.DataFrame
-    """`arm_facts` of the sweep."""
+    facts: dict[int, ArmFacts]
+    """K -> what else is known of the arm."""
     own: pd.DataFrame
     """Measured cells of these arms."""
     fits: dict[str, Contrasts]
@@ -111,18 +111,21 @@ def drafter_levels(sweep: Sweep) -> Iterator[DrafterLevel]:
     for level, crowded, group in conditions(cells):
         fits = contrasts(group, level_figures(group))
         known = {arm for fit in fits.values() for arm in fit.arms}
-        here = facts[(facts["family"] != "") & facts.index.isin(known)]
-        for (family, layout), own in here.groupby(["family", "layout"]):
-            arms = {int(k): str(arm) for arm, k in own["k"].sort_values().items()}
+        families: dict[str, dict[int, ArmFacts]] = {}
+        for arm in sorted(known, key=lambda name: facts[name].k):
+            if facts[arm].family:
+                families.setdefault(facts[arm].family, {})[facts[arm].k] = facts[arm]
+        for family, own in families.items():
+            arms = {k: fact.arm for k, fact in own.items()}
             measured = group["arm"].isin(list(arms.values())) & (group["outcome"] == MEASURED)
             found.append(
                 DrafterLevel(
-                    family=str(family),
-                    layout=str(layout),
+                    family=family,
+                    layout=next(iter(own.values())).layout,
                     level=level,
                     oversubscribed=crowded,
                     arms=arms,
-                    facts=facts,
+                    facts=own,
                     own=group[measured],
                     fits=fits,
                 )
@@ -176,15 +179,14 @@ def _rows(item: DrafterLevel) -> Iterator[dict[str, object]]:
             "step_ms": float(own["step/mean_ms"].mean()),
             "acceptance_misfit": alpha.misfit.get(k, math.nan) if alpha and alpha.spare else math.nan,
             "step_misfit": steps.misfit.get(k, math.nan) if steps and steps.spare else math.nan,
-            "synthetic": bool(item.facts.at[arm, "synthetic"]),
-            "emulated": bool(item.facts.at[arm, "emulated"]),
-            "oversubscribed": item.oversubscribed,
+            **flags([item.facts[k]], oversubscribed=item.oversubscribed),
         }
         yield row
 
 
 def _notes(frame: pd.DataFrame, axis: Axis) -> tuple[str, ...]:
-    apart = frame[np.log(frame["step_ratio_clock"] / frame["step_ratio"]).abs() > math.log1p(CLOCKS)]
+    clocks = np.log(frame["step_ratio_clock"].to_numpy() / frame["step_ratio"].to_numpy())
+    apart = frame[np.abs(clocks) > math.log1p(CLOCKS)]
     found = [POINTWISE]
     found += [
         f"{row.drafter} K={row.k} at {axis.at(float(str(row.level)))}: a step costs {row.step_ratio:.3f} by "
@@ -193,16 +195,6 @@ def _notes(frame: pd.DataFrame, axis: Axis) -> tuple[str, ...]:
         for row in apart.itertuples()
     ]
     return (*found, *flag_notes(frame))
-
-
-def flag_notes(frame: pd.DataFrame) -> tuple[str, ...]:
-    """Return what a table's columns `oversubscribed`, `emulated` and `synthetic` oblige to say."""
-    said = {
-        "oversubscribed": "client and engine shared a core in some rows: an indication only",
-        "emulated": "EMULATED: these figures come from a model of hardware, not from hardware",
-        "synthetic": "acceptance was forced in some rows: they show what an acceptance costs, not a drafter",
-    }
-    return tuple(words for name, words in said.items() if bool(frame[name].any()))
 
 
 COLUMNS = {
@@ -222,9 +214,7 @@ COLUMNS = {
     "step_ms": "mean step time, ms; mean over the cells",
     "acceptance_misfit": "mean acceptance length over what the one alpha of all K gives, less 1",
     "step_misfit": "step ratio over what the straight line in K gives, less 1; missing without a spare point",
-    "synthetic": "whether acceptance was forced",
-    "emulated": "whether an emulated engine made the figures",
-    "oversubscribed": "whether client and engine shared a core",
+    **FLAGS,
 }
 SHOWN = (
     "drafter",

@@ -10,10 +10,12 @@ order of the parts does not matter. D'/D is tokens a step and step time; in a cl
 total throughput go with 1/E (Little's law).
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 
-from analysis.arms import MATCHED
+from analysis.arms import MATCHED, ArmFacts
 from analysis.contrasts import log_figure
 from analysis.ksweep import level_figures
 from jobs.result import MEASURED, TREATMENT
@@ -24,7 +26,7 @@ FIGURES = ("x", "step", "h", "growth", "uncached", "computed", "total")
 _STRATUM = ["pair", "block", "segment"]
 
 
-def parts_of_cells(group: pd.DataFrame, facts: pd.DataFrame, *, closed: bool) -> pd.DataFrame:
+def parts_of_cells(group: pd.DataFrame, facts: Mapping[str, ArmFacts], *, closed: bool) -> pd.DataFrame:
     """Return the parts of each cell's log ratio to the mean of its segment's baselines.
 
     Args:
@@ -109,7 +111,8 @@ def _logs(group: pd.DataFrame) -> pd.DataFrame:
 
 
 def _log(values: np.ndarray) -> np.ndarray:
-    return np.log(values, out=np.full(len(values), np.nan), where=values > 0.0)
+    logs: np.ndarray = np.log(values, out=np.full(len(values), np.nan), where=values > 0.0)
+    return logs
 
 
 def _references(group: pd.DataFrame, logs: pd.DataFrame) -> pd.DataFrame:
@@ -122,10 +125,10 @@ def _references(group: pd.DataFrame, logs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _matched(
-    group: pd.DataFrame, facts: pd.DataFrame, logs: pd.DataFrame, base: pd.DataFrame
+    group: pd.DataFrame, facts: Mapping[str, ArmFacts], logs: pd.DataFrame, base: pd.DataFrame
 ) -> tuple[pd.DataFrame, pd.Series]:
     """Return what each cell's parts refer to: its baseline with matched KV where every one was measured."""
-    kinds = group["arm"].map(facts["kind"])
+    kinds = group["arm"].map({arm: fact.kind for arm, fact in facts.items()})
     matched = group[(kinds == MATCHED) & (group["outcome"] == MEASURED)]
     known = pd.Series(False, index=group.index)
     against = base.copy()

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from analysis.arms import arm_facts
+from analysis.arms import FLAGS, arm_facts, flag_notes
 from analysis.contrasts import counted
 from analysis.curves import MISSES, Fit, fit_alpha, pooled_error, position_rates
 from analysis.frame import Sweep
-from analysis.ksweep import MISSING, flag_notes
+from analysis.ksweep import MISSING
 from analysis.section import Section
 from jobs.result import MEASURED
 
@@ -22,7 +22,7 @@ def positions(sweep: Sweep) -> Section:
     facts = arm_facts(sweep.cells, sweep.plan)
     cells = counted(sweep.cells)
     cells = cells[(cells["outcome"] == MEASURED) & cells["k"].gt(0)]
-    cells = cells.assign(family=cells["arm"].map(facts["family"]))
+    cells = cells.assign(family=cells["arm"].map({arm: fact.family for arm, fact in facts.items()}))
     rows: list[dict[str, object]] = []
     notes: list[str] = []
     for family, own in cells[cells["family"] != ""].groupby("family"):
@@ -42,7 +42,7 @@ def positions(sweep: Sweep) -> Section:
         title="Acceptance by draft position",
         frame=frame,
         columns=COLUMNS if rows else {},
-        shown=tuple(name for name in COLUMNS if name not in _FLAGS) if rows else (),
+        shown=tuple(name for name in COLUMNS if name not in FLAGS) if rows else (),
         notes=(*notes, *flag_notes(frame)) if rows else (),
         missing="" if rows else MISSING,
     )
@@ -99,7 +99,6 @@ def _pooled(cells: pd.DataFrame, name: str) -> float:
     return float(np.average(values[known], weights=counts))
 
 
-_FLAGS = ("synthetic", "emulated", "oversubscribed")
 COLUMNS = {
     "drafter": "name of the drafter over its K",
     "k": "draft length K, tokens",
@@ -110,7 +109,5 @@ COLUMNS = {
     "fitted": "unconditional share that this alpha would give",
     "source": f"`{COUNTED}` by the engine; `{DIFFERENCED}`: what each K adds to the mean length, made "
     "non-increasing by isotonic regression, where the engine counts no positions",
-    "synthetic": "whether acceptance was forced",
-    "emulated": "whether an emulated engine made the figures",
-    "oversubscribed": "whether client and engine shared a core",
+    **FLAGS,
 }

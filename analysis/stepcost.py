@@ -11,11 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from analysis.arms import REAL
+from analysis.arms import FLAGS, REAL, flag_notes, flags
 from analysis.contrasts import t_quantile
 from analysis.curves import MISSES, Fit, best_length, slope_weights
 from analysis.frame import Sweep
-from analysis.ksweep import MISSING, POINTWISE, DrafterLevel, axis_of, drafter_levels, flag_notes
+from analysis.ksweep import MISSING, POINTWISE, DrafterLevel, axis_of, drafter_levels
 from analysis.positions import misfit_words
 from analysis.profiles import StepProfile, step_profiles
 from analysis.section import Section
@@ -74,7 +74,6 @@ def _row(
     ratios = {arm: item.fits["step"].ratio(arm)[0] for arm in item.step_arms.values()}
     source, v, d = split
     best = best_length(item.lengths, steps.value, steps.fixed)[0] if item.lengths else None
-    measured = item.facts.loc[list(item.arms.values())]
     return {
         "drafter": item.family,
         "layout": item.layout,
@@ -100,9 +99,7 @@ def _row(
         **dict(zip(("v", "v_lo", "v_hi", "d", "d_lo", "d_hi"), (*v, *d), strict=True)),
         "split": source,
         "best_k": best,
-        "synthetic": bool(measured["synthetic"].any()),
-        "emulated": bool(measured["emulated"].any()),
-        "oversubscribed": item.oversubscribed,
+        **flags(item.facts.values(), oversubscribed=item.oversubscribed),
     }
 
 
@@ -126,16 +123,10 @@ def _is_free_beside(other: DrafterLevel, item: DrafterLevel) -> bool:
     """Whether `other` is a free drafter of the same pair, level and draft lengths."""
     if (other.level, other.oversubscribed) != (item.level, item.oversubscribed):
         return False
-    facts = item.facts
-    mine, theirs = list(item.step_arms.values()), list(other.step_arms.values())
-    if not theirs or not mine or not set(item.step_arms) <= set(other.step_arms):
+    if not item.step_arms or not set(item.step_arms) <= set(other.step_arms):
         return False
-    return (
-        bool(facts.at[theirs[0], "free"])
-        and facts.at[mine[0], "kind"] == REAL
-        and not bool(facts.at[mine[0], "free"])
-        and facts.at[theirs[0], "pair"] == facts.at[mine[0], "pair"]
-    )
+    mine, theirs = next(iter(item.facts.values())), next(iter(other.facts.values()))
+    return mine.kind == REAL and not mine.free and theirs.free and mine.pair == theirs.pair
 
 
 def _by_free(item: DrafterLevel, free: DrafterLevel) -> tuple[Interval, Interval]:
@@ -184,9 +175,7 @@ COLUMNS = {
     "d": "cost of drafting one more, in plain steps",
     "split": "what tells v and d apart: a free drafter beside it, or a profile's trace",
     "best_k": "K with the largest acceptance length over 1 + c + s K, of those measured; 0: no speculation",
-    "synthetic": "whether acceptance was forced",
-    "emulated": "whether an emulated engine made the figures",
-    "oversubscribed": "whether client and engine shared a core",
+    **FLAGS,
 }
 SHOWN = (
     "drafter", "level", "lengths", "alpha", "alpha_misfit", "alpha_fit", "t0_ms", "c", "s", "step_misfit",

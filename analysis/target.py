@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import pandas as pd
 
 from analysis.amdahl import Need, decode_shares, need
+from analysis.arms import FLAGS, flag_notes, flags
 from analysis.curves import position_rates
 from analysis.decomposition import LevelParts, level_parts
 from analysis.frame import Sweep
-from analysis.ksweep import DrafterLevel, axis_of, drafter_levels, flag_notes
+from analysis.ksweep import DrafterLevel, axis_of, drafter_levels
 from analysis.section import Section
 
 REACHED, PERHAPS, PREDICTED = "reached", "within noise", "predicted"
@@ -82,11 +83,7 @@ def _level_rows(
 ) -> Iterator[dict[str, object]]:
     for share in decode_shares(parts):
         f = float(str(share["decode_share"]))
-        own = [
-            item
-            for item in drafters
-            if item.facts.at[next(iter(item.arms.values())), "pair"] == share["pair"]
-        ]
+        own = [item for item in drafters if next(iter(item.facts.values())).pair == share["pair"]]
         for item in own:
             yield from _drafter_rows(parts, item, speed_up, f)
         if not own:
@@ -96,9 +93,7 @@ def _level_rows(
                 **_needed(found),
                 "x_plain": found.decode,
                 "answer": CAPPED if found.decode is None else UNKNOWN,
-                "synthetic": False,
-                "emulated": bool(share["emulated"]),
-                "oversubscribed": parts.oversubscribed,
+                **{name: share[name] for name in FLAGS},
             }
 
 
@@ -121,7 +116,6 @@ def _drafter_rows(
         else:
             continue
         found = need(speed_up, f, h=growth, step=step, k=k)
-        facts = item.facts.loc[list(item.arms.values())]
         yield {
             **_about(item.layout, item.level, item.family),
             **_needed(found),
@@ -134,9 +128,7 @@ def _drafter_rows(
             "x_has_lo": speed[1],
             "x_has_hi": speed[2],
             "answer": _answer(found, k, speed, measured=measured),
-            "synthetic": bool(facts["synthetic"].any()),
-            "emulated": bool(facts["emulated"].any()),
-            "oversubscribed": item.oversubscribed,
+            **flags(item.facts.values(), oversubscribed=item.oversubscribed),
         }
 
 
@@ -190,7 +182,7 @@ def _answers(sweep: Sweep, frame: pd.DataFrame, speed_up: float) -> Iterator[str
         if open_to.empty:
             yield f"{where} is out of reach at every K, whatever is accepted"
             continue
-        best = open_to.loc[open_to["alpha_needed"].astype(float).idxmin()]
+        best = open_to.iloc[int(open_to["alpha_needed"].to_numpy(dtype=float).argmin())]
         yield (
             f"{where} is not reached; nearest at K={int(best['k'])}: {best['length_needed']:.2f} tokens a "
             f"step are needed (alpha {best['alpha_needed']:.2f} at every position), there are "
@@ -219,9 +211,7 @@ COLUMNS = {
     "length": "tokens a step there are",
     "x_has": "decode speed-up there is: user speed over the baseline's",
     "answer": "whether the target is reached",
-    "synthetic": "whether acceptance was forced",
-    "emulated": "whether an emulated engine made the figures",
-    "oversubscribed": "whether client and engine shared a core",
+    **FLAGS,
 }
 SHOWN = (
     "drafter", "level", "decode_share", "h", "x_plain", "x", "k", "step_ratio", "source", "length_needed",
