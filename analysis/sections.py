@@ -8,6 +8,7 @@ from analysis.ceiling import ceiling
 from analysis.context import context
 from analysis.cost import cost
 from analysis.decomposition import decomposition, identities
+from analysis.drift import drift
 from analysis.effect_sections import effects_section, layouts_section
 from analysis.frame import Sweep
 from analysis.goodput import goodput
@@ -19,6 +20,7 @@ from analysis.section import Section
 from analysis.stepcost import step_cost
 
 SECTIONS: dict[str, Callable[[Sweep], Section]] = {
+    "drift": drift,
     "k_sweep": k_sweep,
     "positions": positions,
     "step_cost": step_cost,
