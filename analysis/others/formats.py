@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.others import aiperf, guidellm, vllm_bench, vllm_sweep
-from analysis.others.run import OtherResultsError, Reading
+from analysis.others.run import OtherResultsError, OtherRun, Reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,8 @@ def read_file(path: Path) -> Reading:
         OtherResultsError: it cannot be read, or is of no known format.
     """
     documents = list(_documents(path))
-    runs, notes = [], []
+    runs: list[OtherRun] = []
+    notes: list[str] = []
     for place, document in enumerate(documents):
         source = str(path) if len(documents) == 1 else f"{path} entry {place}"
         if not isinstance(document, Mapping):

@@ -61,7 +61,6 @@ def others_frame(runs: Sequence[tuple[OtherRun, OtherArm]]) -> tuple[pd.DataFram
         source=[run.source for run, _ in kept],
         start=[run.start for run, _ in kept],
         model=[run.model for run, _ in kept],
-        caveats=[result.caveats for result in results],
     )
     return frame, tuple(notes)
 
@@ -111,7 +110,7 @@ def _result(place: int, run: OtherRun, arm: OtherArm, mixed: set[str]) -> CellRe
         layout=arm.layout or arm.pair,
         drafter=arm.drafter,
         k=arm.k,
-        **level,  # type: ignore[arg-type]  # the value fits its key
+        **level,
         block=place,
         segment=0,
         role=OPENING if arm.is_baseline else TREATMENT,

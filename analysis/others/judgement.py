@@ -44,10 +44,11 @@ def unpaired_verdicts(
     _check(objective)
     contrasts = unpaired_contrasts(cells, trust_repeats=trust_repeats)
     rows = []
-    for (_, level), group in cells.groupby(["pair", "level"], sort=True):
+    for _, group in cells.groupby(["pair", "level"], sort=True):
+        level = float(group["level"].iloc[0])
         base = group[group["role"] != TREATMENT]
         for arm, own in group[group["role"] == TREATMENT].groupby("arm", sort=True):
-            places = {name: (str(arm), float(level), name) for name in OBJECTIVES}
+            places = {name: (str(arm), level, name) for name in OBJECTIVES}
             found = {name: contrasts[place] for name, place in places.items() if place in contrasts}
             rows.append(_row(own, base, found, threshold=threshold, objective=objective))
     return tuple(sorted(rows, key=lambda row: (row.layout, row.drafter, row.k, row.label, row.level)))
@@ -125,8 +126,14 @@ def _row(
         uncached_share_ratio=uncached_share_ratio(computed.value, total.value)
         if computed and total
         else None,
+        sign_flip_p=None,
         more_blocks=verdict.more_blocks,
         outcomes=dict(sorted(Counter(own["outcome"]).items())),
+        capacity_failure=False,
+        emulated=False,
+        synthetic=False,
+        counterfactual="",
+        oversubscribed=False,
         unpaired=True,
         caveats=_row_caveats(measured, base[base["outcome"] == MEASURED]),
     )

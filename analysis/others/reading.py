@@ -5,7 +5,7 @@ from glob import glob
 from pathlib import Path
 
 from analysis.others.formats import FORMATS, read_file
-from analysis.others.run import OtherResultsError, Reading
+from analysis.others.run import OtherResultsError, OtherRun, Reading
 
 
 def read_runs(paths: Iterable[str | Path]) -> Reading:
@@ -17,7 +17,8 @@ def read_runs(paths: Iterable[str | Path]) -> Reading:
     Raises:
         OtherResultsError: nothing there, or a file that is of no known format.
     """
-    runs, notes = [], []
+    runs: list[OtherRun] = []
+    notes: list[str] = []
     for path in _files(paths):
         reading = read_file(path)
         runs += reading.runs

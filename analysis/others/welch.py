@@ -77,9 +77,11 @@ def unpaired_contrasts(
     logs = {name: values.to_numpy() for name, values in log_metrics(cells).items()}
     measured = cells["outcome"].eq(MEASURED).to_numpy(dtype=bool)
     arms, starts = (cells[name].to_numpy(dtype=str) for name in ("arm", "start"))
+    levels = cells["level"].to_numpy(dtype=float)
     treated = cells["role"].eq(TREATMENT).to_numpy(dtype=bool)
     found: dict[tuple[str, float, str], UnpairedContrast] = {}
-    for (_, level), rows in cells.groupby(["pair", "level"], sort=True).indices.items():
+    for rows in cells.groupby(["pair", "level"], sort=True).indices.values():
+        level = float(levels[rows[0]])
         for name, values in logs.items():
             used = rows[measured[rows] & np.isfinite(values[rows])]
             base, own = used[~treated[used]], used[treated[used]]
@@ -90,7 +92,7 @@ def unpaired_contrasts(
             for arm in names:
                 chosen = own[arms[own] == arm]
                 side = _Side(logs=values[chosen], starts=starts[chosen])
-                found[str(arm), float(level), str(name)] = _contrast(
+                found[str(arm), level, str(name)] = _contrast(
                     side, reference, family=len(names), trust_repeats=trust_repeats
                 )
     return found

@@ -102,6 +102,31 @@ def test_minimum_variance_takes_whole_positions_first() -> None:
     assert Acceptance(length=1.0, shape=MINIMUM_VARIANCE).rates(3) == (0, 0, 0)
 
 
+def test_one_length_in_the_words_of_every_engine() -> None:
+    """3.07 tokens a step at K=7: the same mean, told in five ways, and two spreads that are far apart."""
+    flat, geometric = (Acceptance(length=3.07, shape=shape) for shape in (MINIMUM_VARIANCE, GEOMETRIC))
+    for asked in (flat, geometric):
+        rates = asked.rates(7)
+        assert sum(rates) == pytest.approx(2.07, abs=1e-9), "accepted drafts: what TensorRT-LLM is told"
+        assert sum(rates) / 7 == pytest.approx(0.29571, abs=5e-6), (
+            "(AL - 1) / K: an acceptance rate of drafts"
+        )
+        told = trtllm_acceptance(asked, 7).env["TLLM_SPEC_DECODE_FORCE_NUM_ACCEPTED_TOKENS"]
+        assert float(told) == pytest.approx(2.07, abs=1e-6)
+        assert float(sglang_acceptance(asked, 7).env["SGLANG_SIMULATE_ACC_LEN"]) == pytest.approx(3.07)
+    assert vllm_acceptance(flat, 7).rates == pytest.approx((1, 1, 0.07, 0, 0, 0, 0))
+    constant = alpha_for(3.07, 7)
+    assert math.fsum(constant**place for place in range(1, 8)) == pytest.approx(3.07 - 1), "p + ... + p^K"
+    assert _spread(flat.rates(7)) == pytest.approx(0.065, abs=5e-4)
+    assert _spread(geometric.rates(7)) == pytest.approx(4.69, abs=5e-3)
+
+
+def _spread(rates: tuple[float, ...]) -> float:
+    """Variance of the accepted drafts of a step: P(X >= i) = rates[i]."""
+    square = math.fsum((2 * place - 1) * rate for place, rate in enumerate(rates, start=1))
+    return square - math.fsum(rates) ** 2
+
+
 def test_more_positions_than_k_are_cut_and_fewer_are_refused() -> None:
     found = Acceptance(positions=(0.9, 0.5, 0.2))
     assert found.rates(2) == (0.9, 0.5)
