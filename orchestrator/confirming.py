@@ -8,7 +8,7 @@ from analysis.objectives import OBJECTIVES
 from analysis.summary import Summary
 from jobs.result import OPENING, TREATMENT
 from orchestrator.blocks import enclosed
-from orchestrator.plan import Block, Plan, Run
+from orchestrator.plan import Arm, Block, Plan, Run
 from orchestrator.rounds import Round
 
 
@@ -20,6 +20,8 @@ class Proposal:
     """For people."""
     blocks: tuple[Block, ...]
     """Indices and round are given when it is appended."""
+    arms: tuple[Arm, ...] = ()
+    """Arms of the blocks that the plan does not have."""
 
 
 def confirming_round(plan: Plan, rounds: Sequence[Round], summary: Summary) -> Proposal | None:

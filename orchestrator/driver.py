@@ -188,7 +188,9 @@ class _Sweep:
         asked = confirming_round(self.plan, self.rounds.rounds, summary)
         if asked is None:
             return []
-        added = self.scribe.write(lambda: self.rounds.append(asked.reason, asked.blocks), "a round")
+        added = self.scribe.write(
+            lambda: self.rounds.append(asked.reason, asked.blocks, asked.arms), "a round"
+        )
         self.around.say(f"round {added.index} {added.reason}: {len(added.blocks)} fresh blocks")
         return pending(self.plan, results, blocks=added.blocks)
 

@@ -1,7 +1,7 @@
 """The plan: arms, blocks and cells, resolved and digested. One JSON file reproduces the sweep."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
@@ -233,7 +233,7 @@ class Plan:
     @property
     def stateful(self) -> frozenset[str]:
         """Digests of the arms whose drafter remembers: each of their cells gets a fresh engine."""
-        return frozenset(arm.digest for arm in self.arms if arm.config.drafter.stateful)
+        return frozenset(arm.digest for arm in self._all_arms.values() if arm.config.drafter.stateful)
 
     def replicas(self, block: Block, run: Run) -> int:
         """Return how many copies of a run's engine fill the block's slice."""
@@ -250,10 +250,16 @@ class Plan:
         return f"{self.name}-{self.digest[:10]}"
 
     def arm(self, arm_digest: str) -> Arm:
-        """Return the arm with this digest (`KeyError` if there is none)."""
-        if "arms" not in self._known:
-            self._known["arms"] = {arm.digest: arm for arm in self.arms}
-        found: Arm = self._known["arms"][arm_digest]
+        """Return the arm with this digest, of the plan or of a round (`KeyError` if there is none)."""
+        return self._all_arms[arm_digest]
+
+    def learn(self, arms: Iterable[Arm]) -> None:
+        """Let `arm` find arms of appended rounds, too; they are no part of the plan or of its digest."""
+        self._all_arms.update({arm.digest: arm for arm in arms})
+
+    @property
+    def _all_arms(self) -> dict[str, Arm]:
+        found: dict[str, Arm] = self._known.setdefault("arms", {arm.digest: arm for arm in self.arms})
         return found
 
     def to_dict(self) -> dict[str, Any]:
@@ -279,9 +285,9 @@ class Plan:
             raise ValueError(message)
         check_name(data["name"])
         fields = {key: value for key, value in data.items() if key not in ("digest", "sweep")}
-        fields["arms"] = tuple(_arm(arm) for arm in data["arms"])
+        fields["arms"] = tuple(arm_from(arm) for arm in data["arms"])
         fields["refused"] = tuple(
-            Refused(arm=_arm(refused["arm"]), rule=refused["rule"], reason=refused["reason"])
+            Refused(arm=arm_from(refused["arm"]), rule=refused["rule"], reason=refused["reason"])
             for refused in data["refused"]
         )
         fields["blocks"] = tuple(block_from(block) for block in data["blocks"])
@@ -311,7 +317,8 @@ def _levels(data: Any) -> tuple[LoadLevel, ...]:
     return tuple(LoadLevel(**level) for level in data)
 
 
-def _arm(data: Mapping[str, Any]) -> Arm:
+def arm_from(data: Mapping[str, Any]) -> Arm:
+    """Rebuild an arm from its plain JSON."""
     return Arm(
         config=EngineConfig.from_dict(data["config"]),
         levels=_levels(data["levels"]),

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from engines.digest import digest
 from orchestrator.durable import replace_json
-from orchestrator.plan import Block, Plan, block_from
+from orchestrator.plan import Arm, Block, Plan, arm_from, block_from
 
 FOLDER = "rounds"
 
@@ -30,11 +30,14 @@ class Round:
     blocks: tuple[Block, ...]
     parent: str
     """Digest of the round before, of the plan for the first."""
+    arms: tuple[Arm, ...] = ()
+    """Arms of its blocks that the plan does not have."""
 
     @property
     def digest(self) -> str:
         """Identity: the blocks and everything before them."""
-        return digest([self.index, [asdict(block) for block in self.blocks], self.parent])
+        added = [[arm.digest for arm in self.arms]] if self.arms else []
+        return digest([self.index, [asdict(block) for block in self.blocks], self.parent, *added])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON, with the digest beside what it identifies."""
@@ -48,7 +51,10 @@ class Round:
             ValueError: the content does not match its digest.
         """
         blocks = tuple(block_from(block) for block in data["blocks"])
-        found = cls(index=data["index"], reason=data["reason"], blocks=blocks, parent=data["parent"])
+        arms = tuple(arm_from(arm) for arm in data.get("arms", ()))
+        found = cls(
+            index=data["index"], reason=data["reason"], blocks=blocks, parent=data["parent"], arms=arms
+        )
         if found.digest != data["digest"]:
             message = "its content does not match its digest"
             raise ValueError(message)
@@ -72,6 +78,7 @@ class Rounds:
             problem = "a round before it was set aside" if problem else self._read(path)
             if problem:
                 set_aside(path, problem)
+        plan.learn(arm for each in self._rounds for arm in each.arms)
 
     @property
     def rounds(self) -> tuple[Round, ...]:
@@ -83,8 +90,14 @@ class Rounds:
         """The plan's blocks and all that were appended."""
         return (*self._plan.blocks, *(block for each in self._rounds for block in each.blocks))
 
-    def append(self, reason: str, blocks: Sequence[Block]) -> Round:
-        """Add a round with these blocks, numbered on from the last, and return it."""
+    def append(self, reason: str, blocks: Sequence[Block], arms: Sequence[Arm] = ()) -> Round:
+        """Add a round with these blocks, numbered on from the last, and return it.
+
+        Args:
+            reason: for people.
+            blocks: without their numbers.
+            arms: those of their arms that the plan does not have.
+        """
         index = len(self._rounds) + 1
         first = max((block.index for block in self.blocks), default=-1) + 1
         found = Round(
@@ -94,7 +107,9 @@ class Rounds:
                 replace(block, index=number, round=index) for number, block in enumerate(blocks, start=first)
             ),
             parent=self._last,
+            arms=tuple(arms),
         )
+        self._plan.learn(arms)
         self._folder.mkdir(exist_ok=True)
         replace_json(self._folder / f"{index:04d}.json", found.to_dict())
         self._rounds.append(found)
