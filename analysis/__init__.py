@@ -5,43 +5,74 @@
     sweep = load_sweep("results/my-sweep")
     verdicts(sweep.cells)
 
-Every function here is pure and takes and gives tidy frames (`docs/python.md` lists them). A name is imported
-when it is first used, so that `import analysis` costs nothing.
+Functions are pure: they take and give tidy frames, and change none (`docs/python.md` lists them). A name is
+imported when it is first used, so that `import analysis` costs nothing.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from analysis.cost import cost_frame
     from analysis.errors import ResultsError
     from analysis.factorial import combinations, effects
+    from analysis.factors import swept_factors
     from analysis.frame import Sweep, cells_frame, load_sweep
+    from analysis.goodput import goodput_frame, with_limits
+    from analysis.others.comparison import compare as judge_others
     from analysis.pairs import pairs_frame
+    from analysis.pareto import pareto_frame
+    from analysis.recommendation import recommend
+    from analysis.sections import SECTIONS
+    from analysis.sign_flips import flips
+    from analysis.summary import summarise
     from analysis.tidy import crossovers, verdicts
 
 _HOMES = {
+    "SECTIONS": "sections",
     "ResultsError": "errors",
     "Sweep": "frame",
     "cells_frame": "frame",
     "combinations": "factorial",
+    "cost_frame": "cost",
     "crossovers": "tidy",
     "effects": "factorial",
+    "flips": "sign_flips",
+    "goodput_frame": "goodput",
+    "judge_others": "others.comparison",
     "load_sweep": "frame",
     "pairs_frame": "pairs",
+    "pareto_frame": "pareto",
+    "recommend": "recommendation",
+    "summarise": "summary",
+    "swept_factors": "factors",
     "verdicts": "tidy",
+    "with_limits": "goodput",
 }
-"""Public name -> module of it."""
+"""Public name -> module of it. None may be called like a module, which would take its place once imported."""
+_OWN_NAMES = {"judge_others": "compare"}
+"""Public name -> name in its module, where that needs its module's name to be understood."""
 
 __all__ = [
+    "SECTIONS",
     "ResultsError",
     "Sweep",
     "cells_frame",
     "combinations",
+    "cost_frame",
     "crossovers",
     "effects",
+    "flips",
+    "goodput_frame",
+    "judge_others",
     "load_sweep",
     "pairs_frame",
+    "pareto_frame",
+    "recommend",
+    "summarise",
+    "swept_factors",
     "verdicts",
+    "with_limits",
 ]
 
 
@@ -50,7 +81,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)
-    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), _OWN_NAMES.get(name, name))
     globals()[name] = value
     return value
 

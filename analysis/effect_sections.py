@@ -9,10 +9,10 @@ from analysis.contrasts import counted
 from analysis.factorial import COMBINATION_COLUMNS, EFFECT_COLUMNS, combinations_of, effects_of, fits
 from analysis.factorial_fit import FactorialFit, Point
 from analysis.factors import LAYOUT, TREATMENT, per_device, short, swept_factors, with_treatment
-from analysis.flips import flip_text, flips
 from analysis.frame import Sweep
 from analysis.objectives import DEFAULT, OBJECTIVES
 from analysis.section import Section
+from analysis.sign_flips import flip_text, flips
 from jobs.result import MEASURED
 
 _COMPARED = "the factors, `a x b`; what else was swept is held"

@@ -14,8 +14,8 @@ from analysis.factorial import combinations, effects
 from analysis.factorial_fit import complete_levels
 from analysis.factors import factor_tables, swept_factors
 from analysis.fit import fit_level
-from analysis.flips import flips
 from analysis.frame import Sweep, cells_frame
+from analysis.sign_flips import flips
 
 FACTORS = ["layout", "treatment"]
 
