@@ -96,6 +96,7 @@ class _Sweep:
         self.recorder = around.recorder
         self.interrupts = interrupts
         self.scribe = Scribe(ledger, around.recorder, interrupts, around.say)
+        self.rounds = Rounds(ledger.directory, self.plan, set_aside=ledger.set_aside)
         self.pace = read_pace(ledger.directory.parent, self.plan)
         self.progress = Progress(
             self.plan,
@@ -106,7 +107,6 @@ class _Sweep:
             known=ledger.results(),
             check=ledger.check,
         )
-        self.rounds = Rounds(ledger.directory, self.plan, set_aside=ledger.set_aside)
         self.budget = Budget(self.plan.budget, pace=self.pace, results=ledger.results())
         self.cuts: Counter[tuple[int, str]] = Counter()
         """How often each block ended before its time, by cause."""

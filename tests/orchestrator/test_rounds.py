@@ -9,12 +9,13 @@ import pytest
 
 from analysis.rows import Ratio, VerdictRow
 from analysis.summary import Summary
+from engines.spec import Drafter
 from jobs.result import CLOSING, OPENING, TREATMENT
 from orchestrator.confirming import confirming_round
 from orchestrator.pending import block_task, cell_id, pending
 from orchestrator.plan import Plan
 from orchestrator.rounds import Round, Rounds
-from tests.orchestrator.conftest import outcomes
+from tests.orchestrator.conftest import arm, outcomes
 
 
 def never(path: Path, reason: str) -> None:
@@ -55,6 +56,19 @@ def test_rounds_are_found_again_and_block_indices_go_on(small_plan: Plan, tmp_pa
     again = Rounds(tmp_path, small_plan, set_aside=never)
     assert again.rounds == (first, second)
     assert sorted(path.name for path in (tmp_path / "rounds").iterdir()) == ["0001.json", "0002.json"]
+
+
+def test_a_round_brings_arms_that_the_plan_does_not_have(small_plan: Plan, tmp_path: Path) -> None:
+    longer = arm(Drafter(method="ngram", k=9))
+    before = small_plan.digest
+    with pytest.raises(KeyError):
+        small_plan.arm(longer.digest)
+    added = Rounds(tmp_path, small_plan, set_aside=never).append("why", small_plan.blocks[:1], [longer])
+    assert small_plan.arm(longer.digest) == longer
+    fresh = Plan.from_dict(small_plan.to_dict())
+    assert Rounds(tmp_path, fresh, set_aside=never).rounds == (added,)
+    assert fresh.arm(longer.digest) == longer
+    assert fresh.digest == small_plan.digest == before
 
 
 @pytest.mark.parametrize(
