@@ -36,8 +36,8 @@ COLUMNS = {
 }
 NOTE = (
     "the A/A spread is the root mean square of ln(close/open) of the baselines; a mean off 1 is drift, which "
-    "the balanced order of the arms keeps out of the ratios, or what arms leave to the closing baseline, which "
-    "moves a ratio by half of it the other way; intervals are of one row each"
+    "the balanced order of the arms keeps out of the ratios, or what arms leave to the closing baseline, "
+    "which moves a ratio by half of it the other way; intervals are of one row each"
 )
 MISSING = (
     "no segment has both an opening and a closing baseline that were measured; the same `specload sweep` "
@@ -137,8 +137,8 @@ def _warnings(frame: pd.DataFrame) -> Iterator[str]:
         where = f"{baseline}{', client and engine on a shared core' if crowded else ''}"
         if row["close_open_lo"] > 1.0 or row["close_open_hi"] < 1.0:
             yield (
-                f"{where}: the closing baseline's {objective} was {row['close_open'] - 1.0:+.1%} off the opening "
-                f"one's [{row['close_open_lo'] - 1.0:+.1%}, {row['close_open_hi'] - 1.0:+.1%}]: steady drift "
+                f"{where}: the closing baseline's {objective} was {row['close_open'] - 1.0:+.1%} off the "
+                f"opening one's [{row['close_open_lo'] - 1.0:+.1%}, {row['close_open_hi'] - 1.0:+.1%}]: steady drift "
                 "within blocks, or arms that leave something behind"
             )
         if row["per_block_lo"] > 0.0 or row["per_block_hi"] < 0.0:
