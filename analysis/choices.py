@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from analysis.axis import AXES
 from analysis.crossover import find_crossover
 from analysis.rows import Ratio, VerdictRow
 from analysis.standings import Standing
@@ -70,7 +69,7 @@ class Edge:
     """Where the two are alike, interpolated in log advantage over log level; between the two levels, by
     their geometric mean, where the curve does not say."""
     lo: float
-    """95 % interval of the place, within the levels tried around it."""
+    """95 % interval of the place, within the levels tried; the two levels around it where nobody knows."""
     hi: float
 
 
@@ -188,7 +187,7 @@ def join(group: str, devices: int, choices: Sequence[Choice], levels: Sequence[S
             zip(choices, levels, strict=True), key=lambda pair: pair[0].candidate and pair[0].candidate.arm
         )
     ]
-    edges = [_edge(before[-1], after[0]) for before, after in itertools.pairwise(parts)]
+    edges = [_edge(before[-1][0], after[0][0], levels) for before, after in itertools.pairwise(parts)]
     return [
         LoadRange(
             group=group,
@@ -201,43 +200,31 @@ def join(group: str, devices: int, choices: Sequence[Choice], levels: Sequence[S
     ]
 
 
-def _edge(before: tuple[Choice, Standing], after: tuple[Choice, Standing]) -> Edge:
+def _edge(low: Choice, high: Choice, boards: Sequence[Standing]) -> Edge:
     """Return where the lower level's choice gives way to the upper level's."""
-    (low, first), (high, second) = before, after
-    levels = (low.level, high.level)
-    plain = Edge(
-        lower=levels[0], upper=levels[1], at=math.sqrt(math.prod(levels)), lo=levels[0], hi=levels[1]
-    )
+    middle = math.sqrt(low.level * high.level)
+    plain = Edge(lower=low.level, upper=high.level, at=middle, lo=low.level, hi=high.level)
     if low.candidate is None or high.candidate is None:
         return plain
     arms = (low.candidate.arm, high.candidate.arm)
-    if not all(arm in standing.arms for arm in arms for standing in (first, second)):
-        return plain
-    gaps = [standing.gap(*arms) for standing in (first, second)]
-    means, errors = [gap[0] for gap in gaps], [gap[1] for gap in gaps]
-    if not means[0] >= 0.0 > means[1]:
-        return plain  # one of them was chosen for its verdict and not for its estimate
-    if errors[0] is None or errors[1] is None:
-        crossing = find_crossover(levels, means).main
-        at = None if crossing is None else crossing.log_log
-        return plain if at is None else replace(plain, at=at)
-    covariance = np.diag([errors[0] ** 2, errors[1] ** 2])
-    found = find_crossover(levels, means, covariance, float(min(first.df, second.df)))
-    at = None if found.main is None else found.main.log_log
-    if at is None:
-        return plain
-    return Edge(
-        lower=levels[0],
-        upper=levels[1],
-        at=at,
-        lo=levels[0] if found.low is None else found.low,
-        hi=levels[1] if found.high is None else found.high,
+    used = [board for board in boards if all(arm in board.arms for arm in arms) and not board.oversubscribed]
+    gaps = [board.gap(*arms) for board in used]
+    errors = np.array([np.nan if error is None else error for _, error in gaps])
+    replicated = bool(np.all(np.isfinite(errors)))
+    found = find_crossover(
+        [board.level for board in used],
+        [gap for gap, _ in gaps],
+        np.diag(errors**2) if replicated else None,
+        float(min(board.df for board in used)) if replicated and used else None,
     )
-
-
-def range_text(found: LoadRange) -> str:
-    """Return the loads of a range in words: `C=1 to 14.2`."""
-    axis = AXES[found.candidate.axis if found.candidate else "concurrency"]
-    if found.low == found.high:
-        return axis.at(found.low)
-    return f"{axis.at(found.low)} to {found.high:.3g}"
+    crossing = next((entry for entry in found.crossings if entry.lower == low.level and entry.downward), None)
+    if crossing is None or crossing.log_log is None:
+        return plain  # one of them was chosen for its verdict and not for its estimate
+    if crossing is not found.main or not replicated:
+        return replace(plain, at=crossing.log_log)
+    return replace(
+        plain,
+        at=crossing.log_log,
+        lo=used[0].level if found.low is None else found.low,
+        hi=used[-1].level if found.high is None else found.high,
+    )

@@ -76,8 +76,8 @@ def recommend(sweep: Sweep, *, objective: str | None = None) -> Recommendation:
     for board in standings(sweep.cells, objective) if candidates else ():
         groups.setdefault(board.group, []).append(board)
     levels = {name: _one_a_level(own) for name, own in groups.items()}
-    facts = arm_facts(sweep.cells, sweep.plan) if candidates else pd.DataFrame({"family": []})
-    made = (_schedule(rules, own, facts) for own in levels.values())
+    families = {arm: facts.family for arm, facts in arm_facts(sweep.cells, sweep.plan).items()}
+    made = (_schedule(rules, own, families) for own in levels.values())
     return Recommendation(
         objective=objective,
         ranges=tuple(found for own in levels.values() for found in rules.ranges(own)),
@@ -114,11 +114,11 @@ class _Rules:
         return join(boards[0].group, boards[0].devices, self.choices(boards, among), boards)
 
 
-def _schedule(rules: _Rules, boards: Sequence[Standing], facts: pd.DataFrame) -> Schedule | None:
+def _schedule(rules: _Rules, boards: Sequence[Standing], families: Mapping[str, str]) -> Schedule | None:
     """Return the schedule of the drafter that gains most over the levels; None where none has one."""
     best: Schedule | None = None
     most = 0.0
-    for family, arms in _families(facts, rules.candidates, boards).items():
+    for family, arms in _families(families, rules.candidates, boards).items():
         ranges = rules.ranges(boards, arms)
         gain = _gain([choice for found in ranges for choice in found.choices])
         made = schedule_of(ranges, family=family, candidates=rules.candidates)
@@ -157,15 +157,14 @@ def _one_a_level(boards: Sequence[Standing]) -> list[Standing]:
 
 
 def _families(
-    facts: pd.DataFrame, candidates: Mapping[str, Candidate], boards: Sequence[Standing]
+    families: Mapping[str, str], candidates: Mapping[str, Candidate], boards: Sequence[Standing]
 ) -> dict[str, list[str]]:
     """Return each drafter's arms with their baseline, where it has any in this group."""
     here = {arm for board in boards for arm in board.arms}
     found: dict[str, list[str]] = {}
-    for arm, family in facts["family"].items():
+    for arm, family in families.items():
         if family and arm in candidates and arm in here:
-            candidate = candidates[str(arm)]
-            found.setdefault(str(family), [candidate.baseline]).append(str(arm))
+            found.setdefault(family, [candidates[arm].baseline]).append(arm)
     return found
 
 
