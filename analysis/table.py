@@ -131,7 +131,8 @@ def _caveats(
     if not lost.empty and bool(group["valid"].any()):
         whys = "; ".join(f"{count} x {why}" for why, count in Counter(lost["why"]).items())
         found.append(f"{len(lost)} of {len(group)} pairs left out: {whys}")
-    found += [f"block {row.block}: {row.caveat}" for row in group.itertuples() if isinstance(row.caveat, str)]
+    blocks = zip(group["block"], group["caveat"], strict=True)
+    found += [f"block {block}: {caveat}" for block, caveat in blocks if isinstance(caveat, str)]
     total, fixed = ratios.get("total"), ratios.get("fixed_total")
     if total and fixed and abs(math.log(total.value / fixed.value)) > math.log1p(threshold):
         found.append(
