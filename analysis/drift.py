@@ -136,10 +136,11 @@ def _warnings(frame: pd.DataFrame) -> Iterator[str]:
         row = own[own["level"].isna()].iloc[0] if own["level"].isna().any() else own.iloc[0]
         where = f"{baseline}{', client and engine on a shared core' if crowded else ''}"
         if row["close_open_lo"] > 1.0 or row["close_open_hi"] < 1.0:
+            low, high = row["close_open_lo"] - 1.0, row["close_open_hi"] - 1.0
             yield (
                 f"{where}: the closing baseline's {objective} was {row['close_open'] - 1.0:+.1%} off the "
-                f"opening one's [{row['close_open_lo'] - 1.0:+.1%}, {row['close_open_hi'] - 1.0:+.1%}]: steady drift "
-                "within blocks, or arms that leave something behind"
+                f"opening one's [{low:+.1%}, {high:+.1%}]: steady drift within blocks, or arms that leave "
+                "something behind"
             )
         if row["per_block_lo"] > 0.0 or row["per_block_hi"] < 0.0:
             yield (
