@@ -74,7 +74,7 @@ def arms_of(runs: Sequence[OtherRun], told: Mapping[str, OtherArm]) -> list[tupl
     """
     found, silent = [], []
     for run in runs:
-        arm = told.get(run.source) or _recorded(run)
+        arm = told.get(run.source) or recorded_arm(run)
         if arm is None:
             silent.append(run.source)
         else:
@@ -95,7 +95,8 @@ def arms_of(runs: Sequence[OtherRun], told: Mapping[str, OtherArm]) -> list[tupl
     return [(run, arm if arm.k or arm.is_baseline else replace(arm, k=lengths[arm])) for run, arm in found]
 
 
-def _recorded(run: OtherRun) -> OtherArm | None:
+def recorded_arm(run: OtherRun) -> OtherArm | None:
+    """Return the arm that a run's file tells; None where it does not."""
     if run.drafter is None:
         return None
     k = 0 if run.drafter == BASELINE else run.k

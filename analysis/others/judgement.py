@@ -198,6 +198,12 @@ def _row_caveats(own: pd.DataFrame, base: pd.DataFrame) -> tuple[str, ...]:
                 f"unequal work: answers of the arm have {means[0]:.1f} tokens on average, the baseline's "
                 f"{means[1]:.1f} (pin lengths with --ignore-eos)"
             )
+    capacities = [float(rows["kv/capacity_tokens"].mean()) for rows in (own, base)]
+    if all(math.isfinite(tokens) for tokens in capacities) and capacities[0] != capacities[1]:
+        found.append(
+            f"KV caches of {capacities[0]:,.0f} tokens against {capacities[1]:,.0f} of the baseline "
+            f"({capacities[0] / capacities[1] - 1.0:+.1%}): part of the ratio where requests wait for room"
+        )
     return tuple(dict.fromkeys(found))
 
 

@@ -33,6 +33,13 @@ def run(arguments: Sequence[str]) -> int:
         metavar="LABEL=FILES",
         help="an arm and its files: `eagle3-k5=runs/*.json`, `tp2/ngram-k3=folder`, `tp2/none=folder`",
     )
+    parser.add_argument(
+        "--log",
+        action="append",
+        default=[],
+        metavar="LABEL=FILE",
+        help="the log of an arm's vLLM server: its KV capacity, and its acceptance where no result tells it",
+    )
     parser.add_argument("--objective", default="total", help="what the verdicts are on (default: total)")
     parser.add_argument("--threshold", type=float, default=0.02, help="practical threshold as a share")
     parser.add_argument(
@@ -49,6 +56,7 @@ def run(arguments: Sequence[str]) -> int:
         [Path(path) for path in options.paths],
         baseline=options.baseline,
         arms=options.arm,
+        logs=options.log,
         objective=options.objective,
         threshold=options.threshold,
         trust_repeats=options.trust_repeats,
