@@ -6,6 +6,7 @@ from analysis.amdahl import amdahl
 from analysis.bestk import best_k
 from analysis.ceiling import ceiling
 from analysis.context import context
+from analysis.conversations import conversations
 from analysis.cost import cost
 from analysis.decomposition import decomposition, identities
 from analysis.drift import drift
@@ -21,6 +22,7 @@ from analysis.stepcost import step_cost
 
 SECTIONS: dict[str, Callable[[Sweep], Section]] = {
     "drift": drift,
+    "conversations": conversations,
     "k_sweep": k_sweep,
     "positions": positions,
     "step_cost": step_cost,
