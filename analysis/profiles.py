@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from analysis.errors import ResultsError
+
 VERIFICATION, DRAFTING = "verification overhead", "drafting"
 """Names of the two parts in a profile."""
 
@@ -33,7 +35,7 @@ def step_profiles(directory: Path) -> tuple[StepProfile, ...]:
     """Read the traced profiles of a sweep's folder, in the order of their paths.
 
     Raises:
-        ValueError: a profile that cannot be read; the message names the file.
+        ResultsError: a profile that cannot be read; the message names the file.
     """
     found: list[StepProfile] = []
     for path in sorted(directory.glob("profiles/*/*/profile.json")):
@@ -42,7 +44,7 @@ def step_profiles(directory: Path) -> tuple[StepProfile, ...]:
             found += _of(content)
         except (OSError, ValueError, TypeError, KeyError, IndexError) as error:
             message = f"{path} is damaged ({error}); take the profile again, or remove its folder"
-            raise ValueError(message) from error
+            raise ResultsError(message) from error
     return tuple(found)
 
 

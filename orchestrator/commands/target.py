@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from orchestrator.errors import ConfigError
 from orchestrator.tables import console
 
 SUMMARY = (
@@ -39,6 +40,17 @@ def run(arguments: Sequence[str]) -> int:
         parser.error("--k and --token-cost go with --decode-share; a sweep has its own")
     if (options.k is None) != (options.token_cost is None):
         parser.error("--k and --token-cost go together")
+    if options.speedup <= 0.0:
+        message = f"--speedup is {options.speedup:g}; it is how many times faster: more than 0"
+        raise ConfigError(message)
+    for share in options.decode_share or ():
+        if not 0.0 <= share <= 1.0:
+            message = f"--decode-share is {share:g}; it is a share of the latency: 0 to 1"
+            raise ConfigError(message)
+    for k in options.k or ():
+        if k < 1:
+            message = f"--k is {k}; it counts draft tokens: 1 or more"
+            raise ConfigError(message)
     # Late: pandas and scipy take a second to load, and `--help` should not wait for them.
     from analysis.formulas import step_ratio  # noqa: PLC0415 - see above
     from analysis.frame import load_sweep  # noqa: PLC0415 - see above
