@@ -15,7 +15,8 @@ WHOLE_LOG = "over the server's whole log, warm-up and all levels together"
 _CAPACITY = re.compile(r"KV cache size: (?P<tokens>[\d,]+) tokens")
 _ENGINE = re.compile(r"\((?P<engine>EngineCore\S*)(?: pid=\d+)?\)")
 _SPECULATION = re.compile(
-    r"SpecDecoding metrics: Mean acceptance length: (?P<mal>[\d.]+), .*?Accepted: (?P<accepted>\d+) tokens, Drafted: (?P<drafted>\d+) tokens, "
+    r"SpecDecoding metrics: Mean acceptance length: (?P<mal>[\d.]+), .*?"
+    r"Accepted: (?P<accepted>\d+) tokens, Drafted: (?P<drafted>\d+) tokens, "
     r"Per-position acceptance rate: (?P<rates>[\d.]+(?:, [\d.]+)*)"
 )
 
@@ -29,7 +30,7 @@ class ServerLog:
     k: int = 0
     """Draft positions; 0 without speculation."""
     steps: float = 0.0
-    """Verification steps, as each line's mean acceptance length implies them: drafts can be shorter than K."""
+    """Verification steps, by the mean acceptance length of each line: drafts can be shorter than K."""
     accepted: float = 0.0
     """Accepted draft tokens."""
 
