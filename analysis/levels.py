@@ -1,7 +1,7 @@
 """Every level of a sweep fitted for every objective, and the covariance of an arm's means over its levels."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -30,7 +30,11 @@ class Level:
 
 
 def fit_levels(cells: pd.DataFrame) -> list[Level]:
-    """Fit all levels, ascending; oversubscribed cells are never pooled with the others."""
+    """Fit all levels, ascending; oversubscribed cells are never pooled with the others.
+
+    Counterfactual arms get their contrasts from a fit of their own, beside which the others stand as if they
+    had not been run: their noise and their number say nothing about arms that could be served.
+    """
     if cells.empty:
         return []
     runs = cells.groupby(RUN, sort=False).ngroup().to_numpy()
@@ -38,7 +42,7 @@ def fit_levels(cells: pd.DataFrame) -> list[Level]:
     found = []
     for value, oversubscribed, places in _places(cells):
         group = cells.iloc[places]
-        fits = fit_figures(level_cells(group), logs[places])
+        fits = _fits(group, logs[places])
         found.append(
             Level(
                 value=value,
@@ -49,6 +53,22 @@ def fit_levels(cells: pd.DataFrame) -> list[Level]:
             )
         )
     return found
+
+
+def _fits(group: pd.DataFrame, logs: np.ndarray) -> list[LevelFit]:
+    cells = level_cells(group)
+    cause = (group["counterfactual"] != "").to_numpy(dtype=bool)
+    if not cause.any():
+        return fit_figures(cells, logs)
+    alone = fit_figures(cells, np.where(cause[:, None], np.nan, logs))
+    causes = set(group.loc[cause, "arm"])
+    return [
+        replace(
+            fit,
+            contrasts={**fit.contrasts, **{arm: own for arm, own in both.contrasts.items() if arm in causes}},
+        )
+        for fit, both in zip(alone, fit_figures(cells, logs), strict=True)
+    ]
 
 
 def conditions(cells: pd.DataFrame) -> Iterator[tuple[float, bool, pd.DataFrame]]:

@@ -70,6 +70,11 @@ def _row(
     speed, total, computed = ratios.get("user_speed"), ratios.get("total"), ratios.get("computed")
     uncached = uncached_share_ratio(computed.value, total.value) if computed and total else None
     verdict = _verdict(group, contrasts.get(objective), level, threshold=threshold, objective=objective)
+    unjudged = None
+    if verdict.word != INVALID and crowded:
+        unjudged = "client and engine shared a core: measured, never judged"
+    elif verdict.word != INVALID and first["counterfactual"]:
+        unjudged = "a counterfactual shows a cause: nobody would serve with it"
     return VerdictRow(
         arm=arm,
         label=str(first["label"]),
@@ -80,17 +85,15 @@ def _row(
         axis=str(first["axis"]),
         level=float(first["level"]),
         blocks=len(used),
-        verdict=NO_VERDICT if crowded and verdict.word != INVALID else verdict.word,
-        reason="client and engine shared a core: measured, never judged"
-        if crowded and verdict.word != INVALID
-        else verdict.reason,
+        verdict=NO_VERDICT if unjudged else verdict.word,
+        reason=unjudged or verdict.reason,
         threshold=verdict.threshold,
         **ratios,
         mal=mal,
         step_ratio=implied_step_ratio(mal, speed.value) if mal and speed else None,
         uncached_share_ratio=uncached,
         sign_flip_p=sign_flip_p([float(value) for value in used[LOGS[objective]]]),
-        more_blocks=None if crowded else verdict.more_blocks,
+        more_blocks=None if unjudged else verdict.more_blocks,
         outcomes={str(name): int(count) for name, count in sorted(Counter(group["outcome"]).items())},
         capacity_failure=used.empty and bool((group["cause"] == CAPACITY).any()),
         emulated=bool(group["emulated"].any()),

@@ -1,3 +1,4 @@
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any
@@ -7,6 +8,7 @@ import pytest
 
 from analysis.frame import cells_frame
 from analysis.levels import common_correlation, fit_levels, level_covariance
+from analysis.summary import summarise
 from jobs.result import CellResult
 
 Sweep = Callable[..., list[CellResult]]
@@ -52,3 +54,20 @@ def test_levels_are_ascending_and_split_by_what_shared_a_core(make_sweep: Sweep,
     assert [(level.value, level.oversubscribed) for level in levels] == [
         (1, False), (1, True), (4, False), (4, True), (16, False), (16, True),
     ]  # fmt: skip
+
+
+def test_counterfactual_arms_do_not_enter_the_fits_of_the_others(make_sweep: Sweep, true_arm: Any) -> None:
+    arm, loaded = true_arm(), true_arm(label="tp1/eagle3-k3-loaded", drafter="eagle3")
+    results = make_sweep([arm, loaded], levels=(4,), blocks=3, noise=0.02)
+    results = [
+        dataclasses.replace(r, counterfactual="loaded_only") if r.drafter == "eagle3" else r for r in results
+    ]
+    without = [r for r in results if not r.counterfactual]
+    (both,), (alone,) = fit_levels(cells_frame(results)), fit_levels(cells_frame(without))
+    served = arm.label.ljust(64, "0")
+    assert both.fits["total"].contrasts[served] == alone.fits["total"].contrasts[served]
+    assert both.fits["total"].df == alone.fits["total"].df
+    assert len(both.fits["total"].contrasts) == 2
+    rows = {row.drafter: row for row in summarise(results, threshold=0.02).rows}
+    assert (rows["ngram"].verdict, rows["eagle3"].verdict) == ("wins", "no verdict")
+    assert rows["eagle3"].total is not None
