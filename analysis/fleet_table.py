@@ -70,7 +70,7 @@ def fleet_section(
     notes = [
         f"today's is {fleet.today}, which makes {made}",
         f"traffic: {load.span / DAY:.2f} days, {servers} on average, {idle:.1%} of the time without requests",
-        f"a sample held at most {load.hold:g} s; gaps of {load.gaps / HOUR:.2f} server-hours are like the rest",
+        f"a sample held at most {load.hold:g} s; {load.gaps / HOUR:.2f} server-hours of gaps are as the rest",
         f"{beside:.1%} of the time with requests no level was tried at: nothing is counted as gained there",
         f"time in the recommended ranges: {ranges}",
         "gains are at the same number of running requests: a faster server with the same demand runs fewer",

@@ -13,13 +13,15 @@ import pandas as pd
 
 from analysis.arms import arm_facts
 from analysis.choices import Candidate, Choice, LoadRange, choose, join
-from analysis.confirmation import Confirmation
+from analysis.confirmation import Confirmation, confirmations
+from analysis.contrasts import counted
 from analysis.frame import Sweep
+from analysis.levels import fit_levels
 from analysis.objectives import DEFAULT, OBJECTIVES
 from analysis.rows import VerdictRow
 from analysis.schedule import Schedule, schedule_of
 from analysis.standings import Standing, standings
-from analysis.summary import Summary, summarise
+from analysis.table import verdict_rows
 from analysis.verdict import LOSES, NO_DIFFERENCE
 
 CONFIRMED, PROVISIONAL, NO_NEED = "confirmed", "provisional", "needs none"
@@ -64,27 +66,27 @@ def recommend(sweep: Sweep, *, objective: str | None = None) -> Recommendation:
     """
     objective = objective or str(sweep.plan.get("objective") or DEFAULT)
     threshold = float(sweep.plan.get("threshold", 0.02))
-    summary = summarise(sweep.results, threshold=threshold, objective=objective)
+    rows, confirmed = _judged(sweep.cells, threshold=threshold, objective=objective)
     candidates = candidates_of(sweep.cells)
-    refuted = _refuted(summary)
-    rules = _Rules(
-        rows={(row.arm, row.level): row for row in summary.rows if (row.arm, row.level) not in refuted},
-        candidates=candidates,
-        objective=objective,
-    )
+    refuted = _refuted(rows, confirmed)
+    every = {(row.arm, row.level): row for row in rows}
+    planned = _Rules(rows=every, candidates=candidates, objective=objective)
+    kept = {place: row for place, row in every.items() if place not in refuted}
+    rules = _Rules(rows=kept, candidates=candidates, objective=objective)
     groups: dict[str, list[Standing]] = {}
     for board in standings(sweep.cells, objective) if candidates else ():
         groups.setdefault(board.group, []).append(board)
     levels = {name: _one_a_level(own) for name, own in groups.items()}
     families = {arm: facts.family for arm, facts in arm_facts(sweep.cells, sweep.plan).items()}
-    made = (_schedule(rules, own, families) for own in levels.values())
+    # a proposal stays the one that its own fresh blocks were measured for
+    made = (_schedule(planned, own, families) for own in levels.values())
     return Recommendation(
         objective=objective,
         ranges=tuple(found for own in levels.values() for found in rules.ranges(own)),
         schedules=tuple(schedule for schedule in made if schedule is not None),
         candidates=candidates,
-        confirmations=summary.confirmations,
-        notes=_notes(summary, refuted, candidates),
+        confirmations=confirmed,
+        notes=_notes(sweep.cells, objective, [every[place] for place in refuted], candidates),
     )
 
 
@@ -115,16 +117,29 @@ class _Rules:
 
 
 def _schedule(rules: _Rules, boards: Sequence[Standing], families: Mapping[str, str]) -> Schedule | None:
-    """Return the schedule of the drafter that gains most over the levels; None where none has one."""
+    """Return the schedule of one drafter that would be ahead of every single configuration; None without.
+
+    Ahead in the sum of the log advantages over the levels tried, where the baseline stands for K=0.
+    """
     best: Schedule | None = None
-    most = 0.0
+    most = max((_sum(boards, [arm] * len(boards)) for arm in rules.candidates), default=0.0)
     for family, arms in _families(families, rules.candidates, boards).items():
         ranges = rules.ranges(boards, arms)
-        gain = _gain([choice for found in ranges for choice in found.choices])
         made = schedule_of(ranges, family=family, candidates=rules.candidates)
-        if made is not None and made.axis == "concurrency" and gain > most:
+        if made is None or made.axis != "concurrency":
+            continue
+        gain = _sum(boards, [step.arm for step in made.steps for _ in step.levels])
+        if gain > most:
             best, most = made, gain
     return best
+
+
+def _sum(boards: Sequence[Standing], arms: Sequence[str]) -> float:
+    """Return the summed log advantage of an arm a level; -inf where one was not measured."""
+    return sum(
+        float(board.means[board.arms.index(arm)]) if arm in board.arms else -math.inf
+        for board, arm in zip(boards, arms, strict=True)
+    )
 
 
 def candidates_of(cells: pd.DataFrame) -> dict[str, Candidate]:
@@ -168,38 +183,49 @@ def _families(
     return found
 
 
-def _gain(choices: Sequence[Choice]) -> float:
-    """Return the summed log advantage over the baseline."""
-    return sum(math.log(choice.over_baseline.value) for choice in choices if choice.over_baseline)
+def _judged(
+    cells: pd.DataFrame, *, threshold: float, objective: str
+) -> tuple[tuple[VerdictRow, ...], tuple[Confirmation, ...]]:
+    """Return the verdicts on the planned cells, and what fresh blocks say of their winners."""
+    if objective not in OBJECTIVES:
+        message = f"objective {objective!r} is unknown; choose one of {', '.join(OBJECTIVES)}"
+        raise ValueError(message)
+    planned = counted(cells)
+    fresh = cells[~cells["cell"].isin(planned["cell"])].reset_index(drop=True)
+    parts = [
+        verdict_rows(part, fit_levels(part), threshold=threshold, objective=objective)
+        if not part.empty
+        else ()
+        for part in (planned, fresh)
+    ]
+    return parts[0], confirmations(parts[1], objective=objective)
 
 
-def _refuted(summary: Summary) -> set[tuple[str, float]]:
+def _refuted(rows: Sequence[VerdictRow], confirmed: Sequence[Confirmation]) -> set[tuple[str, float]]:
     """Return (arm, level) of winners that fresh blocks contradicted."""
-    wrong = {
-        (entry.arm, entry.at) for entry in summary.confirmations if entry.verdict in (LOSES, NO_DIFFERENCE)
-    }
-    return {(row.arm, row.level) for row in summary.rows if (row.arm, row.at) in wrong}
+    wrong = {(entry.arm, entry.at) for entry in confirmed if entry.verdict in (LOSES, NO_DIFFERENCE)}
+    return {(row.arm, row.level) for row in rows if (row.arm, row.at) in wrong}
 
 
 def _notes(
-    summary: Summary, refuted: set[tuple[str, float]], candidates: Mapping[str, Candidate]
+    cells: pd.DataFrame,
+    objective: str,
+    refuted: Sequence[VerdictRow],
+    candidates: Mapping[str, Candidate],
 ) -> tuple[str, ...]:
-    notes = [f"chosen on {OBJECTIVES[summary.objective].title}; loads are over the whole slice of devices"]
-    if summary.axis != "concurrency":
-        notes.append(
-            "open loop: until an arm cannot keep up, throughputs are alike; choose a latency instead"
-        )
+    notes = [f"chosen on {OBJECTIVES[objective].title}; loads are over the whole slice of devices"]
     if refuted:
-        labels = sorted({row.label for row in summary.rows if (row.arm, row.level) in refuted})
-        notes.append(f"fresh blocks contradicted {', '.join(labels)}: not chosen at those levels")
-    if summary.synthetic:
-        notes.append("forced acceptance shows a ceiling: such arms are never recommended")
-    if any(row.counterfactual for row in summary.rows):
-        notes.append("counterfactual arms show causes: they are never recommended")
-    if summary.emulated:
-        notes.append("emulated: figures come from a model of hardware, and so does what is recommended")
-    if summary.oversubscribed:
-        notes.append("no choice is made where client and engine shared a core")
+        labels = ", ".join(sorted({row.label for row in refuted}))
+        notes.append(f"fresh blocks contradicted {labels}: not chosen at those levels")
     if candidates and all(candidate.is_baseline for candidate in candidates.values()):
         notes.append("no arm with a drafter can be served: there is only the baseline to recommend")
-    return tuple(notes)
+    told = {
+        "open loop: until an arm cannot keep up, throughputs are alike; choose by a latency": cells[
+            "axis"
+        ].ne("concurrency"),
+        "forced acceptance shows a ceiling: such arms are never recommended": cells["synthetic"],
+        "counterfactual arms show causes: they are never recommended": cells["counterfactual"].ne(""),
+        "emulated: figures come from a model of hardware, and so does what is recommended": cells["emulated"],
+        "no choice is made where client and engine shared a core": cells["oversubscribed"],
+    }
+    return (*notes, *(note for note, where in told.items() if bool(where.any())))

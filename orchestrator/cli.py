@@ -90,6 +90,11 @@ COMMANDS = (
         example="specload acceptance results/SWEEP",
     ),
     Command(
+        name="recommend",
+        help="what to serve with, by load: commands, K by load, and what it is worth to a fleet",
+        example="specload recommend results/SWEEP --traffic running.csv --price 2.5",
+    ),
+    Command(
         name="target",
         help="what an end-to-end speed-up needs of decode and acceptance, and at which K it is reached",
         example="specload target results/SWEEP --speedup 1.5",

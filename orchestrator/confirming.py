@@ -6,10 +6,13 @@ from dataclasses import dataclass, replace
 from analysis.confirmation import winner
 from analysis.objectives import OBJECTIVES
 from analysis.summary import Summary
+from jobs.load import LoadLevel
 from jobs.result import OPENING, TREATMENT
 from orchestrator.blocks import enclosed
+from orchestrator.levels import ascending
 from orchestrator.plan import Arm, Block, Plan, Run
 from orchestrator.rounds import Round
+from orchestrator.scheduling import ScheduledArm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,29 +27,45 @@ class Proposal:
     """Arms of the blocks that the plan does not have."""
 
 
-def confirming_round(plan: Plan, rounds: Sequence[Round], summary: Summary) -> Proposal | None:
+def confirming_round(
+    plan: Plan, rounds: Sequence[Round], summary: Summary, schedules: Sequence[ScheduledArm] = ()
+) -> Proposal | None:
     """Return the fresh blocks that the winner still lacks of `plan.confirm`; None where it lacks none.
 
     Each block is the slice that the winner had, with its baseline, the winner and its baseline again, at the
-    winner's level.
+    winner's level. Where K by load was proposed for arms of that slice, the schedule runs in them, too, at a
+    level of each of its draft lengths.
     """
     best = winner(summary.rows, objective=summary.objective)
     if plan.confirm == 0 or best is None:
         return None
     level = next(level for level in plan.arm(best.arm).levels if level.value == best.level)
     planned = next(block for block in plan.blocks if any(run.arm == best.arm for run in block.runs))
-    pair = plan.arm(best.arm).pair_key
-    baseline = next(arm for arm in plan.arms if arm.is_baseline and arm.pair_key == pair)
+    there = {run.arm for run in planned.runs}
+    added = [entry.arm for entry in schedules if entry.arm is not None and entry.schedule.baseline in there]
+    wanted = [(best.arm, plan.arm(best.arm).pair_key, (level,))]
+    wanted += [(arm.digest, arm.pair_key, arm.levels) for arm in added]
     runs = enclosed(
-        [Run(arm=baseline.digest, role=OPENING, levels=(level,))],
-        [Run(arm=best.arm, role=TREATMENT, levels=(level,))],
+        _openings(plan, wanted), [Run(arm=arm, role=TREATMENT, levels=own) for arm, _, own in wanted]
     )
     known = sum(block.runs == runs for round_ in rounds for block in round_.blocks)
     lacking = plan.confirm - known
     if lacking <= 0:
         return None
     fresh = replace(planned, runs=runs)
+    why = f"which wins on {OBJECTIVES[summary.objective].title}"
+    beside = "".join(f", and {arm.label}" for arm in added)
     return Proposal(
-        reason=f"confirms {best.label} at {best.at}, which wins on {OBJECTIVES[summary.objective].title}",
+        reason=f"confirms {best.label} at {best.at}, {why}{beside}",
         blocks=(fresh,) * lacking,
+        arms=tuple(added),
     )
+
+
+def _openings(plan: Plan, wanted: Sequence[tuple[str, str, tuple[LoadLevel, ...]]]) -> list[Run]:
+    """Return the baseline of each pair, at all levels that its arms are measured at."""
+    levels: dict[str, set[LoadLevel]] = {}
+    for _, pair, own in wanted:
+        levels.setdefault(pair, set()).update(own)
+    baselines = {arm.pair_key: arm.digest for arm in plan.arms if arm.is_baseline}
+    return [Run(arm=baselines[pair], role=OPENING, levels=ascending(own)) for pair, own in levels.items()]

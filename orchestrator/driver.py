@@ -27,6 +27,7 @@ from orchestrator.progress import Progress
 from orchestrator.provenance import write_provenance
 from orchestrator.retries import BLOCK_RETRIES, worth_another_try
 from orchestrator.rounds import Rounds
+from orchestrator.scheduling import proposed
 from orchestrator.scribe import Scribe
 from orchestrator.standing import BlockEnded
 from orchestrator.status import Status
@@ -185,7 +186,8 @@ class _Sweep:
             return []
         results = self.ledger.results()
         summary = summarise(results, threshold=self.plan.threshold, objective=self.plan.objective)
-        asked = confirming_round(self.plan, self.rounds.rounds, summary)
+        schedules = proposed(self.plan, results)
+        asked = confirming_round(self.plan, self.rounds.rounds, summary, schedules)
         if asked is None:
             return []
         added = self.scribe.write(

@@ -50,3 +50,17 @@ def check_price(price: float | None) -> None:
             "more than 0, or null to leave costs out"
         )
         raise ConfigError(message)
+
+
+def check_confirm(blocks: int) -> None:
+    """Refuse a number of fresh blocks that confirms nothing.
+
+    Raises:
+        ConfigError: names the key.
+    """
+    if blocks < 0 or blocks == 1:
+        message = (
+            f"design.confirm is {blocks}; it counts fresh blocks for the winner: choose 2 or more (one has "
+            "no interval), or 0 for none"
+        )
+        raise ConfigError(message)

@@ -21,7 +21,7 @@ from orchestrator.counterfactuals import counterfactual_refusals
 from orchestrator.endpoints import check_servers, engine_notes, is_remote, one_at_a_time
 from orchestrator.errors import ConfigError
 from orchestrator.exclude import left_out
-from orchestrator.goals import check_objective, check_price, slo_of
+from orchestrator.goals import check_confirm, check_objective, check_price, slo_of
 from orchestrator.labels import check_require
 from orchestrator.levels import ascending, check_one_axis, open_loop_notes
 from orchestrator.models import folder_digest, model_folder, resolve_model
@@ -270,12 +270,7 @@ def _check_design(design: Mapping[str, Any]) -> None:
             "GPU): choose more than 0, or null for no limit"
         )
         raise ConfigError(message)
-    if design["confirm"] < 0 or design["confirm"] == 1:
-        message = (
-            f"design.confirm is {design['confirm']}; it counts fresh blocks for the winner: choose 2 or more "
-            "(one has no interval), or 0 for none"
-        )
-        raise ConfigError(message)
+    check_confirm(design["confirm"])
     check_price(design["gpu_hour_price"])
     if design["warmup_requests"] < 0 or design["threshold"] < 0:
         message = "design.warmup_requests and design.threshold cannot be negative; 2 and 0.02 are usual"

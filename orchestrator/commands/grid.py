@@ -3,13 +3,14 @@
 import argparse
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jobs.errors import MissingRepliesError
 from jobs.workload.tokens import TokenWorkload
 from orchestrator.commands.cluster import add_address
 from orchestrator.errors import ConfigError
+from orchestrator.goals import check_confirm
 from orchestrator.plan import Plan
 from orchestrator.planning import make_plan
 from orchestrator.record_plan import record_command
@@ -54,6 +55,13 @@ def parse(name: str, summary: str, arguments: Sequence[str]) -> tuple[argparse.N
     parser.add_argument(
         "--work", type=Path, metavar="DIR", help="with results at a URL: the local folder (default: results)"
     )
+    if name == "sweep":
+        parser.add_argument(
+            "--confirm",
+            type=int,
+            metavar="BLOCKS",
+            help="with --from: fresh blocks for the winner and K by load, as design.confirm",
+        )
     if name in ("sweep", "submit"):
         parser.add_argument("--retry-failed", action="store_true", help="measure failed cells again")
         parser.add_argument(
@@ -96,14 +104,21 @@ def asked(name: str, options: argparse.Namespace, words: Sequence[str]) -> Asked
     """
     retry = bool(getattr(options, "retry_failed", False))
     take_over = bool(getattr(options, "take_over", False))
+    confirm = getattr(options, "confirm", None)
+    if confirm is not None:
+        check_confirm(confirm)
     if options.saved is not None:
         if words:
             message = f"--from runs a saved plan as it is; leave out {' '.join(words)}"
             raise ConfigError(message)
         saved = Saved.at(options.saved, results=options.results, work=options.work)
+        plan = saved.plan if confirm is None else replace(saved.plan, confirm=confirm)
         return Asked(
-            plan=saved.plan, workload=saved.workload, root=saved.root, retry_failed=retry, take_over=take_over
+            plan=plan, workload=saved.workload, root=saved.root, retry_failed=retry, take_over=take_over
         )
+    if confirm is not None:
+        message = "--confirm goes with --from; otherwise set design.confirm=BLOCKS"
+        raise ConfigError(message)
     if options.results is not None:
         message = "--results goes with --from; otherwise set results=FOLDER"
         raise ConfigError(message)
