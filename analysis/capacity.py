@@ -110,7 +110,7 @@ def memory_costs(
     Each ratio is a geometric mean over the segments that have all three, with the interval of its own t: they
     answer one question each, so no interval is widened for the others.
     """
-    cells = [cell for cell in as_results(results) if cell.outcome == MEASURED and cell.round == 0]
+    cells = [cell for cell in as_results(results) if cell.outcome == MEASURED and cell.counts]
     labels = arm_labels(cells)
     metric = OBJECTIVES[objective].metric
     places: dict[tuple[Any, ...], dict[str, list[CellResult]]] = defaultdict(lambda: defaultdict(list))

@@ -15,6 +15,7 @@ from scipy import stats
 from scipy.linalg import block_diag
 
 from analysis.fit import CONFIDENCE, LevelFit, fit_figures, level_cells
+from jobs.result import CONFIRMATION
 
 _LARGEST_LOG = 700.0
 """Ends of intervals are held below overflow: one degree of freedom can make one absurdly wide."""
@@ -98,8 +99,8 @@ def t_quantile(df: float) -> float:
 
 
 def counted(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the cells that an analysis counts: those of the plan, not those that confirm a winner."""
-    return cells[cells["round"] == 0].reset_index(drop=True)
+    """Return the cells that an analysis counts: planned and searched ones, none that confirms a winner."""
+    return cells[cells["kind"] != CONFIRMATION].reset_index(drop=True)
 
 
 def log_figure(cells: pd.DataFrame, metric: str) -> np.ndarray:

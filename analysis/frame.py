@@ -33,6 +33,7 @@ CELL_COLUMNS: dict[str, str] = {
     "block": "replicate, from 0",
     "segment": "uninterrupted stretch of the block, from 0",
     "round": "0: planned at first; later ones were appended",
+    "kind": "`planned`, `search` or `confirmation` (judged by itself, and counted nowhere else)",
     "role": "`opening`, `closing` (the baselines of a segment) or `treatment`",
     "outcome": "`measured`, `invalid`, `failed` or `infeasible`",
     "cause": "why it is not measured, as a stable word",

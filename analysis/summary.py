@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.confirmation import Confirmation, confirmations
+from analysis.contrasts import counted
 from analysis.crossings import crossover_rows
 from analysis.frame import as_results, cells_frame
 from analysis.levels import Level, fit_levels
@@ -16,7 +17,7 @@ from analysis.objectives import DEFAULT, OBJECTIVES
 from analysis.pairs import LOGS, baselines, log_metric, pairs_frame
 from analysis.rows import BaselineRow, CrossoverRow, Spread, VerdictRow
 from analysis.table import verdict_rows
-from jobs.result import MEASURED, OUTCOMES, TREATMENT, CellResult
+from jobs.result import CONFIRMATION, MEASURED, OUTCOMES, TREATMENT, CellResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +82,7 @@ def summarise(
         return Summary(
             objective=objective, threshold=threshold, outcomes=outcomes, caveats=("there are no results",)
         )
-    planned = cells[cells["round"] == 0].reset_index(drop=True)
+    planned = counted(cells)
     levels = fit_levels(planned)
     rows = verdict_rows(planned, levels, threshold=threshold, objective=objective)
     return Summary(
@@ -117,8 +118,8 @@ def cell_ratios(results: Iterable[CellResult | Mapping[str, Any]]) -> dict[str, 
 
 
 def _confirmations(cells: pd.DataFrame, *, threshold: float, objective: str) -> tuple[Confirmation, ...]:
-    """Judge the cells of appended rounds by themselves: planned ones count nothing here, nor these there."""
-    appended = cells[cells["round"] > 0].reset_index(drop=True)
+    """Judge the cells of confirming rounds by themselves: others count nothing here, nor these there."""
+    appended = cells[cells["kind"] == CONFIRMATION].reset_index(drop=True)
     if appended.empty:
         return ()
     rows = verdict_rows(appended, fit_levels(appended), threshold=threshold, objective=objective)

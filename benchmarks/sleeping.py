@@ -77,6 +77,7 @@ def made_up(
         block=task.block,
         segment=task.segment,
         round=task.round,
+        kind=task.kind,
         role=run.role,
         outcome=MEASURED,
         devices=task.devices,

@@ -292,6 +292,7 @@ def _identity_fields(task: BlockTask, run: RunTask, cell: CellTask, cores: Cores
         "block": task.block,
         "segment": task.segment,
         "round": task.round,
+        "kind": task.kind,
         "role": run.role,
         "oversubscribed": cores is not None and cores.oversubscribed,
         "devices": task.devices,

@@ -19,6 +19,13 @@ CLOSING = "closing"
 TREATMENT = "treatment"
 ROLES = (OPENING, CLOSING, TREATMENT)
 
+PLANNED = "planned"
+SEARCH = "search"
+CONFIRMATION = "confirmation"
+KINDS = (PLANNED, SEARCH, CONFIRMATION)
+"""Why a block was measured: as planned at first, to find where a curve crosses, or to see a winner win again.
+Confirmations are judged by themselves and count nowhere else: what picked the winner flatters it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
@@ -64,6 +71,8 @@ class CellResult:
     """Uninterrupted stretch of a block, from 0; pairs never cross segments."""
     round: int = 0
     """0 is what was planned at first; later rounds were appended for what the first ones showed."""
+    kind: str = PLANNED
+    """One of `KINDS`: why its block was measured."""
     role: str
     """`opening`, `closing` (the two baselines of a segment) or `treatment`."""
     outcome: str
@@ -103,6 +112,11 @@ class CellResult:
     start_seconds: float | None = None
     """Seconds the engine took to become ready, on the first cell of an arm's engine."""
     schema: int = SCHEMA
+
+    @property
+    def counts(self) -> bool:
+        """Whether analyses count it: not what was measured only to confirm a winner."""
+        return self.kind != CONFIRMATION
 
     @property
     def axis(self) -> str:

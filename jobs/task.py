@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from engines.spec import EngineConfig
 from jobs.cache_state import CachePlan
 from jobs.load import LoadLevel
-from jobs.result import CellResult
+from jobs.result import PLANNED, CellResult
 from jobs.slo import Slo
 from jobs.workload.tokens import TokenWorkload
 
@@ -50,6 +50,8 @@ class BlockTask:
     """Ray resource that stands for a device; `GPU` devices are named by CUDA_VISIBLE_DEVICES."""
     round: int = 0
     """Round of the sweep that the block belongs to: 0 is what was planned at first."""
+    kind: str = PLANNED
+    """Why the block is measured: one of `jobs.result.KINDS`."""
     runs: tuple[RunTask, ...]
     workload: TokenWorkload
     workload_digest: str

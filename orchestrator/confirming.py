@@ -7,9 +7,9 @@ from analysis.confirmation import winner
 from analysis.objectives import OBJECTIVES
 from analysis.summary import Summary
 from jobs.load import LoadLevel
-from jobs.result import OPENING, TREATMENT
+from jobs.result import CONFIRMATION, OPENING, TREATMENT
 from orchestrator.blocks import enclosed
-from orchestrator.levels import ascending
+from orchestrator.levels import ascending, level_at
 from orchestrator.plan import Arm, Block, Plan, Run
 from orchestrator.rounds import Round
 from orchestrator.scheduling import ScheduledArm
@@ -39,7 +39,7 @@ def confirming_round(
     best = winner(summary.rows, objective=summary.objective)
     if plan.confirm == 0 or best is None:
         return None
-    level = next(level for level in plan.arm(best.arm).levels if level.value == best.level)
+    level = level_at(plan.arm(best.arm).levels[0], best.level)  # a search may have found it
     planned = next(block for block in plan.blocks if any(run.arm == best.arm for run in block.runs))
     there = {run.arm for run in planned.runs}
     added = [entry.arm for entry in schedules if entry.arm is not None and entry.schedule.baseline in there]
@@ -48,7 +48,9 @@ def confirming_round(
     runs = enclosed(
         _openings(plan, wanted), [Run(arm=arm, role=TREATMENT, levels=own) for arm, _, own in wanted]
     )
-    known = sum(block.runs == runs for round_ in rounds for block in round_.blocks)
+    known = sum(
+        block.runs == runs for round_ in rounds if round_.kind == CONFIRMATION for block in round_.blocks
+    )
     lacking = plan.confirm - known
     if lacking <= 0:
         return None

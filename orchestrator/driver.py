@@ -9,7 +9,7 @@ from analysis.summary import summarise
 from jobs.block import BlockRunner
 from jobs.cell import failed_result
 from jobs.errors import WorkloadError
-from jobs.result import FAILED
+from jobs.result import CONFIRMATION, FAILED
 from jobs.task import CellReport, EngineReport, EngineStopped
 from jobs.workload.bind import digest_of, read, write
 from jobs.workload.tokens import TokenWorkload
@@ -191,7 +191,7 @@ class _Sweep:
         if asked is None:
             return []
         added = self.scribe.write(
-            lambda: self.rounds.append(asked.reason, asked.blocks, asked.arms), "a round"
+            lambda: self.rounds.append(CONFIRMATION, asked.reason, asked.blocks, asked.arms), "a round"
         )
         self.around.say(f"round {added.index} {added.reason}: {len(added.blocks)} fresh blocks")
         return pending(self.plan, results, blocks=added.blocks)

@@ -1,6 +1,7 @@
 """Load levels from the group `load`: a list of numbers on one axis, checked before anything starts."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from jobs.load import AXES, CONCURRENCY, LoadLevel
@@ -46,6 +47,12 @@ def _level(axis: str, number: Any, shared: Mapping[str, Any]) -> LoadLevel:
 def ascending(levels: Sequence[LoadLevel] | set[LoadLevel]) -> tuple[LoadLevel, ...]:
     """Return the levels in ascending order."""
     return tuple(sorted(levels, key=lambda level: level.sort_key))
+
+
+def level_at(like: LoadLevel, value: float) -> LoadLevel:
+    """Return the level with another number on the axis of `like`, and its settings."""
+    numbers: dict[str, Any] = {like.axis: round(value) if like.axis == CONCURRENCY else float(value)}
+    return replace(like, **numbers)
 
 
 def check_one_axis(levels: Sequence[LoadLevel]) -> None:

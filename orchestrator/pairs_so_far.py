@@ -21,8 +21,8 @@ class PairsSoFar:
         self._opening: dict[_Stratum, float] = {}
         self._open: dict[_Stratum, list[tuple[str, float]]] = {}
         """Treatments of a stratum that wait for the closing baseline, with their log throughput."""
-        self._sums: dict[tuple[int, str, str], tuple[float, int]] = {}
-        """Round, arm and load label -> sum of the log ratios, blocks: rounds are judged by themselves."""
+        self._sums: dict[tuple[bool, str, str], tuple[float, int]] = {}
+        """(Not of a confirmation, arm, load label) -> sum of the log ratios, blocks: as they are judged."""
 
     def take(self, result: CellResult, label: str) -> list[PairSoFar]:
         """Take one result and return the pairs that it finishes.
@@ -46,7 +46,7 @@ class PairsSoFar:
         return []
 
     def _pair(self, closing: CellResult, label: str, log_ratio: float) -> PairSoFar:
-        key = (closing.round, label, closing.load)
+        key = (closing.counts, label, closing.load)
         total, blocks = self._sums.get(key, (0.0, 0))
         total, blocks = total + log_ratio, blocks + 1
         self._sums[key] = (total, blocks)

@@ -84,6 +84,7 @@ def block_task(
         load_cores=load_cores,
         resource=plan.cluster.resource,
         round=segment.block.round,
+        kind=segment.block.kind,
         runs=runs,
         workload=workload,
         workload_digest=plan.workload.digest,

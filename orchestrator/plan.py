@@ -9,6 +9,7 @@ from engines.digest import digest
 from engines.spec import EngineConfig
 from jobs.cache_state import CachePlan
 from jobs.load import LoadLevel
+from jobs.result import PLANNED
 from jobs.slo import Slo
 from orchestrator.acceptance_keys import ACCEPTANCE_KEYS
 
@@ -102,6 +103,8 @@ class Block:
     runs: tuple[Run, ...]
     round: int = 0
     """Round that added it: 0 is the plan itself (see `rounds.py` for the others)."""
+    kind: str = PLANNED
+    """Why it is measured: one of `jobs.result.KINDS`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,7 +223,7 @@ class Plan:
         content = {
             "name": self.name,
             "arms": [[arm.digest, arm.levels] for arm in self.arms],
-            "blocks": [asdict(block) for block in self.blocks],
+            "blocks": [_without_kind(block) for block in self.blocks],
             "workload": self.workload.digest,
             "seed": self.seed,
             "warmup": [self.warmup_requests, self.warmup_rounds_max],
@@ -326,10 +329,21 @@ def arm_from(data: Mapping[str, Any]) -> Arm:
     )
 
 
+def _without_kind(block: Block) -> dict[str, Any]:
+    """Return a planned block as its plan's identity has it: all of them are of one kind."""
+    return {key: value for key, value in asdict(block).items() if key != "kind"}
+
+
 def block_from(data: Mapping[str, Any]) -> Block:
     """Rebuild a block from its plain JSON."""
     runs = tuple(Run(arm=run["arm"], role=run["role"], levels=_levels(run["levels"])) for run in data["runs"])
-    return Block(index=data["index"], devices=data["devices"], runs=runs, round=data["round"])
+    return Block(
+        index=data["index"],
+        devices=data["devices"],
+        runs=runs,
+        round=data["round"],
+        kind=data.get("kind", PLANNED),
+    )
 
 
 def check_name(name: str) -> None:

@@ -27,6 +27,8 @@ class Round:
     """From 1; 0 is the plan itself."""
     reason: str
     """For people."""
+    kind: str
+    """`search` or `confirmation` (see `jobs/result.py`): whether its cells count beside the planned ones."""
     blocks: tuple[Block, ...]
     parent: str
     """Digest of the round before, of the plan for the first."""
@@ -53,7 +55,12 @@ class Round:
         blocks = tuple(block_from(block) for block in data["blocks"])
         arms = tuple(arm_from(arm) for arm in data.get("arms", ()))
         found = cls(
-            index=data["index"], reason=data["reason"], blocks=blocks, parent=data["parent"], arms=arms
+            index=data["index"],
+            reason=data["reason"],
+            kind=data["kind"],
+            blocks=blocks,
+            parent=data["parent"],
+            arms=arms,
         )
         if found.digest != data["digest"]:
             message = "its content does not match its digest"
@@ -90,10 +97,15 @@ class Rounds:
         """The plan's blocks and all that were appended."""
         return (*self._plan.blocks, *(block for each in self._rounds for block in each.blocks))
 
-    def append(self, reason: str, blocks: Sequence[Block], arms: Sequence[Arm] = ()) -> Round:
+    def of(self, kind: str) -> tuple[Round, ...]:
+        """The appended rounds of one kind, in order."""
+        return tuple(each for each in self._rounds if each.kind == kind)
+
+    def append(self, kind: str, reason: str, blocks: Sequence[Block], arms: Sequence[Arm] = ()) -> Round:
         """Add a round with these blocks, numbered on from the last, and return it.
 
         Args:
+            kind: `search` or `confirmation`.
             reason: for people.
             blocks: without their numbers.
             arms: those of their arms that the plan does not have.
@@ -103,8 +115,10 @@ class Rounds:
         found = Round(
             index=index,
             reason=reason,
+            kind=kind,
             blocks=tuple(
-                replace(block, index=number, round=index) for number, block in enumerate(blocks, start=first)
+                replace(block, index=number, round=index, kind=kind)
+                for number, block in enumerate(blocks, start=first)
             ),
             parent=self._last,
             arms=tuple(arms),

@@ -100,7 +100,7 @@ def running_at(load: float, schedule: Schedule, results: Sequence[CellResult]) -
     shares: dict[float, list[float]] = {}
     for result in results:
         flying = result.metrics.get(IN_FLIGHT)
-        if result.arm in arms and result.outcome == MEASURED and result.round == 0 and flying:
+        if result.arm in arms and result.outcome == MEASURED and result.counts and flying:
             shares.setdefault(result.level, []).append(flying / result.level)
     if not shares:
         return load

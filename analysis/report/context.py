@@ -67,7 +67,7 @@ def build_context(
     """Return everything the template names; see `write_report`."""
     cells = as_results(results)
     labels = arm_labels(cells)
-    planned = [cell for cell in cells if cell.round == 0]
+    planned = [cell for cell in cells if cell.counts]
     sweep = Sweep(directory=directory, plan=dict(plan), cells=cells_frame(cells), results=cells)
     return {
         "plan": plan,

@@ -10,7 +10,7 @@ import pytest
 from analysis.rows import Ratio, VerdictRow
 from analysis.summary import Summary
 from engines.spec import Drafter
-from jobs.result import CLOSING, OPENING, TREATMENT
+from jobs.result import CLOSING, CONFIRMATION, OPENING, TREATMENT
 from orchestrator.confirming import confirming_round
 from orchestrator.pending import block_task, cell_id, pending
 from orchestrator.plan import Plan
@@ -48,8 +48,8 @@ def summary(*rows: VerdictRow) -> Summary:
 def test_rounds_are_found_again_and_block_indices_go_on(small_plan: Plan, tmp_path: Path) -> None:
     rounds = Rounds(tmp_path, small_plan, set_aside=never)
     assert rounds.blocks == small_plan.blocks
-    first = rounds.append("a first reason", small_plan.blocks[:1])
-    second = rounds.append("a second", small_plan.blocks)
+    first = rounds.append(CONFIRMATION, "a first reason", small_plan.blocks[:1])
+    second = rounds.append(CONFIRMATION, "a second", small_plan.blocks)
     assert [block.index for block in rounds.blocks] == [0, 1, 2, 3, 4]
     assert [block.round for block in rounds.blocks] == [0, 0, 1, 2, 2]
     assert (first.parent, second.parent) == (small_plan.digest, first.digest)
@@ -63,7 +63,9 @@ def test_a_round_brings_arms_that_the_plan_does_not_have(small_plan: Plan, tmp_p
     before = small_plan.digest
     with pytest.raises(KeyError):
         small_plan.arm(longer.digest)
-    added = Rounds(tmp_path, small_plan, set_aside=never).append("why", small_plan.blocks[:1], [longer])
+    added = Rounds(tmp_path, small_plan, set_aside=never).append(
+        CONFIRMATION, "why", small_plan.blocks[:1], [longer]
+    )
     assert small_plan.arm(longer.digest) == longer
     fresh = Plan.from_dict(small_plan.to_dict())
     assert Rounds(tmp_path, fresh, set_aside=never).rounds == (added,)
@@ -84,7 +86,7 @@ def test_a_damaged_round_and_those_after_it_are_set_aside(
 ) -> None:
     rounds = Rounds(tmp_path, small_plan, set_aside=never)
     for _ in range(2):
-        rounds.append("why", small_plan.blocks[:1])
+        rounds.append(CONFIRMATION, "why", small_plan.blocks[:1])
     path = tmp_path / "rounds" / "0001.json"
     path.write_text(change(path.read_text()))
     aside: list[tuple[str, str]] = []
@@ -95,7 +97,7 @@ def test_a_damaged_round_and_those_after_it_are_set_aside(
 
 
 def test_a_round_of_another_plan_is_set_aside(small_plan: Plan, tmp_path: Path) -> None:
-    Rounds(tmp_path, small_plan, set_aside=never).append("why", small_plan.blocks[:1])
+    Rounds(tmp_path, small_plan, set_aside=never).append(CONFIRMATION, "why", small_plan.blocks[:1])
     other = replace(small_plan, seed=1)
     aside: list[str] = []
     assert Rounds(tmp_path, other, set_aside=lambda _, why: aside.append(why)).rounds == ()
@@ -116,7 +118,7 @@ def test_a_winner_gets_fresh_blocks_with_its_baseline(small_plan: Plan, tmp_path
         ]  # fmt: skip
         assert {level.label for run in block.runs for level in run.levels} == {"c4"}
     rounds = Rounds(tmp_path, plan, set_aside=never)
-    added = rounds.append(asked.reason, asked.blocks)
+    added = rounds.append(CONFIRMATION, asked.reason, asked.blocks)
     assert [block.index for block in added.blocks] == [2, 3]
     assert confirming_round(plan, rounds.rounds, found) is None, "it has them"
     more = confirming_round(replace(plan, confirm=5), rounds.rounds, found)
@@ -142,7 +144,7 @@ def test_a_round_is_pending_until_it_is_measured_and_its_tasks_carry_it(
     rounds = Rounds(tmp_path, plan, set_aside=never)
     asked = confirming_round(plan, (), summary(row(plan, 1, 1.0, 1.2)))
     assert asked is not None
-    rounds.append(asked.reason, asked.blocks)
+    rounds.append(CONFIRMATION, asked.reason, asked.blocks)
     segments = pending(plan, done, blocks=rounds.blocks)
     assert [(segment.block.index, segment.cells) for segment in segments] == [(2, 3), (3, 3)]
     tasks = [block_task(plan, each, workload=None, engine_cores=1, load_cores=1) for each in segments]  # type: ignore[arg-type]  # tokens are not looked at
