@@ -6,8 +6,8 @@ A stratum is one segment of a block, which all layouts and treatments of the blo
 equal load per device. An effect is a ratio to the geometric mean over the factor's levels (Sum contrasts),
 every level of the others counted alike, however many cells each combination has. Intervals are Student's t
 from the residuals pooled over all combinations of a table, for one comparison each: verdicts judge, these
-do not. What the cells cannot tell is not estimated, and the row says why: a combination that was not
-measured, or a factor that varies between blocks only.
+do not. What varies between blocks only is compared between them. What the cells cannot tell, as a combination
+was not measured, is not estimated, and the row says why.
 """
 
 import itertools
@@ -31,8 +31,10 @@ EFFECT_COLUMNS: dict[str, str] = {
     "effect": "ratio to the geometric mean over the factor's levels; of an interaction, to what the two main "
     "effects give together (95 % interval, one comparison)",
     "index": "of a main effect: 100 for the best level, the others relative to it (interval of that ratio)",
+    "basis": "`within` blocks, or `between` them where it varies between blocks only: the interval then has "
+    "in it how blocks differ",
     "cells": "measured cells at this level",
-    "df": "degrees of freedom of the residual variance",
+    "df": "degrees of freedom of the residual variance within blocks",
     "why": "why it is not estimated, or has no interval",
 }
 """Columns of `effects`."""
@@ -45,6 +47,7 @@ COMBINATION_COLUMNS: dict[str, str] = {
     "devices; every stratum counted alike",
     "index": "100 for the best combination, the others relative to it (95 % interval of that ratio)",
     "ratio": "ratio to `none` with everything else equal (95 % interval, one comparison)",
+    "basis": "of the index: `within` blocks, or `between` them where no block has both",
     "hit_rate": "cached / all prompt tokens, engine counters; mean over the cells",
     "kv_capacity_tokens": "KV-cache capacity per device, tokens; mean over the cells",
     "mal": "mean acceptance length, tokens per verification step; mean over the cells",
@@ -54,7 +57,7 @@ COMBINATION_COLUMNS: dict[str, str] = {
 }
 """Columns of `combinations`; those of the factors stand after `held`."""
 _NO_REPLICATE = "no interval: no combination was measured in two blocks"
-_BETWEEN = "not estimated: it varies between blocks only, which differ for reasons of their own, too"
+_ALIASED = "not estimated: the cells cannot tell it from other effects"
 _LARGEST_LOG = 700.0
 """Ends of intervals are held below overflow: one degree of freedom can make one absurdly wide."""
 
@@ -127,11 +130,11 @@ def _main(
     means = {level: fit.mean(kept, {name: level}) for level in kept[name] if all(kept.values())}
     grand = np.mean(list(means.values()), axis=0) if means else None
     found = dict(zip(means, fit.estimates([mean - grand for mean in means.values()]), strict=True))
-    best = _best({level: estimate[0] for level, estimate in found.items()}, objective)
+    best = _best({level: estimate.value for level, estimate in found.items()}, objective)
     index = {}
     if best is not None:
         index = dict(zip(means, fit.estimates([mean - means[best] for mean in means.values()]), strict=True))
-        index[best] = (0.0, math.nan, math.nan)
+        index[best] = Estimate(0.0, math.nan, math.nan)
     rows = []
     for level in levels:
         effect = found.get(level, UNKNOWN)
@@ -141,6 +144,7 @@ def _main(
                 "at": level,
                 **_interval("effect", effect),
                 **_interval("index", index.get(level, UNKNOWN), 100.0),
+                "basis": _basis(effect),
                 "cells": _cells(fit, {name: level}),
                 "df": fit.df,
                 "why": gaps.get((name, level)) or _why(effect),
@@ -165,6 +169,7 @@ def _interaction(
             "term": f"{short(first)} x {short(second)}",
             "at": f"{a} x {b}",
             **_interval("effect", effect),
+            "basis": _basis(effect),
             "cells": _cells(fit, {first: a, second: b}),
             "df": fit.df,
             "why": _why(effect),
@@ -177,24 +182,25 @@ def _combinations(fit: FactorialFit, objective: str) -> list[dict[str, Any]]:
     factors = list(fit.table.factors)
     points = list(fit.cells)
     values = dict(zip(points, fit.estimates([fit.points[point] for point in points]), strict=True))
-    best = _best({point: value[0] for point, value in values.items()}, objective)
+    best = _best({point: value.value for point, value in values.items()}, objective)
     index = dict.fromkeys(points, UNKNOWN)
     if best is not None:
         contrasts = [fit.points[point] - fit.points[best] for point in points]
         index |= dict(zip(points, fit.estimates(contrasts), strict=True))
-        index[best] = (0.0, math.nan, math.nan)
+        index[best] = Estimate(0.0, math.nan, math.nan)
     ratios = _ratios(fit)
     facts = _facts(fit.table.frame, factors)
     sign = -1.0 if OBJECTIVES[objective].higher_is_better else 1.0
     rows = []
-    for point in sorted(points, key=lambda point: _last(sign * values[point][0])):
+    for point in sorted(points, key=lambda point: _last(sign * values[point].value)):
         ratio = ratios.get(point, UNKNOWN)
         rows.append(
             {
                 **{short(name): level for name, level in zip(factors, point, strict=True)},
-                "value": _exp(values[point][0]),
+                "value": _exp(values[point].value),
                 **_interval("index", index[point], 100.0),
                 **_interval("ratio", ratio),
+                "basis": _basis(index[point]),
                 **facts[point],
                 "why": _why(ratio if point in ratios else values[point], replicated=fit.replicated),
             }
@@ -249,14 +255,21 @@ def _cells(fit: FactorialFit, fixed: Mapping[str, str]) -> int:
 
 def _interval(name: str, estimate: Estimate, scale: float = 1.0) -> dict[str, float]:
     return {
-        f"{name}{end}": scale * _exp(value) for end, value in zip(("", "_lo", "_hi"), estimate, strict=True)
+        f"{name}{end}": scale * _exp(value)
+        for end, value in zip(("", "_lo", "_hi"), estimate[:3], strict=True)
     }
 
 
+def _basis(estimate: Estimate) -> str:
+    if math.isnan(estimate.value):
+        return ""
+    return "between" if estimate.between else "within"
+
+
 def _why(estimate: Estimate, *, replicated: bool | None = None) -> str:
-    if math.isnan(estimate[0]):
-        return _BETWEEN
-    missing = math.isnan(estimate[1]) if replicated is None else not replicated
+    if math.isnan(estimate.value):
+        return _ALIASED
+    missing = math.isnan(estimate.low) if replicated is None else not replicated
     return _NO_REPLICATE if missing else ""
 
 

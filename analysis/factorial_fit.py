@@ -2,27 +2,57 @@
 
 statsmodels fits, patsy codes the factors as deviations that sum to zero. Ours is only what unbalanced tables
 need: which contrasts are estimable, and which levels have every combination measured.
+
+A contrast is estimated within strata where that can be done. One that no stratum can tell (two models have
+blocks of their own, and so have layouts with `design.share=layout`) is estimated between strata: strata count
+as random then, with the variance of their means less what the cells' own noise gives them, and Student's t
+has no more degrees of freedom than there are strata to compare.
 """
 
 import itertools
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy import linalg, stats
 
 from analysis.factors import FactorTable
 from analysis.fit import CONFIDENCE
 
 Point = tuple[str, ...]
 """One level of each factor."""
-Estimate = tuple[float, float, float]
-"""A difference of logs and the ends of its 95 % interval; NaN for what is not known."""
-UNKNOWN: Estimate = (math.nan, math.nan, math.nan)
 _TOLERANCE = 1e-8
+
+
+class Estimate(NamedTuple):
+    """A difference of logs and the ends of its 95 % interval; NaN for what is not known."""
+
+    value: float
+    low: float
+    high: float
+    between: bool = False
+    """Whether it rests on a comparison of different strata."""
+
+
+UNKNOWN = Estimate(math.nan, math.nan, math.nan)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Between:
+    """The same table with strata as random effects, for what they cannot tell within."""
+
+    model: Any
+    """statsmodels' generalised least squares on independent columns of the factors."""
+    kept: np.ndarray
+    """Those columns."""
+    space: np.ndarray
+    """Orthonormal rows that span what it can tell (rank x columns)."""
+    df: int
+    """Strata less the groups of strata that share no combination; 0 or less: no interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +72,8 @@ class FactorialFit:
     """Measured cells of each combination that has any."""
     replicated: bool
     """Whether any combination was measured in two strata: without, the noise between blocks is unknown."""
+    between: Between | None
+    """None where all strata hang together, so that nothing has to be told between them."""
 
     @property
     def df(self) -> int:
@@ -53,14 +85,18 @@ class FactorialFit:
         if not contrasts:
             return []
         rows = np.array(contrasts)
-        known = np.abs(rows - rows @ self.space.T @ self.space).max(axis=1) < _TOLERANCE
-        test = self.model.t_test(rows[:, self.kept])
         wide = self.df > 0 and self.replicated
-        ends = test.conf_int(alpha=1.0 - CONFIDENCE) if wide else np.full((len(rows), 2), np.nan)
-        values = np.atleast_1d(test.effect)
+        within = _ends(self.model, rows[:, self.kept], self.df if wide else 0)
+        inside = _spanned(rows, self.space)
+        found = [Estimate(*ends) if known else UNKNOWN for ends, known in zip(within, inside, strict=True)]
+        if self.between is None or all(inside):
+            return found
+        rows = rows[:, : self.between.space.shape[1]]
+        outside = _ends(self.between.model, rows[:, self.between.kept], self.between.df if wide else 0)
+        told = _spanned(rows, self.between.space)
         return [
-            (float(value), float(low), float(high)) if estimable else UNKNOWN
-            for value, (low, high), estimable in zip(values, ends, known, strict=True)
+            Estimate(*ends, between=True) if known and math.isnan(estimate.value) else estimate
+            for estimate, ends, known in zip(found, outside, told, strict=True)
         ]
 
     def mean(self, levels: Mapping[str, Sequence[str]], fixed: Mapping[str, str]) -> np.ndarray:
@@ -73,7 +109,6 @@ def fit_table(table: FactorTable) -> FactorialFit:
     """Fit a table of at least one cell; what is aliased is found out, never an error."""
     # They take seconds to import, and most users of the analysis have one layout.
     import patsy  # noqa: PLC0415
-    from scipy.linalg import qr  # noqa: PLC0415
     from statsmodels.regression.linear_model import OLS  # noqa: PLC0415
 
     frame, factors = table.frame, table.factors
@@ -89,20 +124,51 @@ def fit_table(table: FactorTable) -> FactorialFit:
     blocks = np.eye(len(names))[strata][:, 1:] - 1.0 / len(names)
     design = np.hstack([np.asarray(coded), blocks])
     at = np.hstack([at, np.zeros((len(at), blocks.shape[1]))])
-    _, triangle, order = qr(design, mode="economic", pivoting=True)
-    diagonal = np.abs(np.diag(triangle))
-    rank = int((diagonal > diagonal[0] * _TOLERANCE).sum())
-    kept = np.sort(order[:rank])
-    space = np.linalg.svd(design, full_matrices=False)[2][:rank]
+    kept, space = _independent(design)
+    y = frame["y"].to_numpy(dtype=float)
+    # Without degrees of freedom there is no residual variance: estimates have no interval then.
+    how = "nonrobust" if len(y) > len(kept) else "fixed scale"
+    model = OLS(y, design[:, kept]).fit(cov_type=how)
+    coding = np.asarray(coded)
     return FactorialFit(
         table=table,
-        model=OLS(frame["y"].to_numpy(dtype=float), design[:, kept]).fit(),
+        model=model,
         kept=kept,
         space=space,
         points=dict(zip(points, at, strict=True)),
         cells=Counter(measured),
         replicated=len(set(zip(measured, strata.tolist(), strict=True))) > len(set(measured)),
+        between=_between(y, coding, strata, model, groups=coding.shape[1] + len(names) - len(kept)),
     )
+
+
+def _between(
+    y: np.ndarray, coding: np.ndarray, strata: np.ndarray, within: Any, *, groups: int
+) -> Between | None:
+    """Return the fit with random strata; None where those hang together.
+
+    Args:
+        y: logs.
+        coding: columns of the factors.
+        strata: number of the stratum, by cell.
+        within: the fit with fixed strata.
+        groups: groups of strata that share no combination, if the columns of the factors are independent.
+    """
+    from statsmodels.regression.linear_model import GLS, OLS  # noqa: PLC0415 - as in fit_table
+
+    kept, space = _independent(coding)
+    groups -= coding.shape[1] - len(kept)
+    if groups < 2:
+        return None
+    sizes = np.bincount(strata)
+    df = len(sizes) - groups
+    noise = float(within.scale) if within.df_resid > 0 else 0.0
+    means = np.bincount(strata, weights=OLS(y, coding[:, kept]).fit().resid) / sizes
+    spread = max(0.0, float(np.sum(means**2)) / df - noise * float(np.mean(1.0 / sizes))) if df > 0 else 0.0
+    together = strata[:, None] == strata[None, :]
+    covariance = spread * together + max(noise, _TOLERANCE * spread, _TOLERANCE**2) * np.eye(len(y))
+    model = GLS(y, coding[:, kept], sigma=covariance).fit(cov_type="fixed scale")
+    return Between(model=model, kept=kept, space=space, df=df)
 
 
 def complete_levels(
@@ -154,3 +220,27 @@ def _columns(points: Sequence[Point], levels: Mapping[str, Sequence[str]]) -> pd
             for place, name in enumerate(levels)
         }
     )
+
+
+def _independent(design: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return columns that depend on no others, and orthonormal rows that span what the design can tell."""
+    _, triangle, order = linalg.qr(design, mode="economic", pivoting=True)
+    diagonal = np.abs(np.diag(triangle))
+    rank = int((diagonal > diagonal[0] * _TOLERANCE).sum())
+    return np.sort(order[:rank]), np.linalg.svd(design, full_matrices=False)[2][:rank]
+
+
+def _spanned(rows: np.ndarray, space: np.ndarray) -> list[bool]:
+    """Return which contrasts lie in a space."""
+    return [bool(miss < _TOLERANCE) for miss in np.abs(rows - rows @ space.T @ space).max(axis=1)]
+
+
+def _ends(model: Any, rows: np.ndarray, df: int) -> Iterator[tuple[float, float, float]]:
+    """Yield each contrast with the ends of its t interval; NaN ends without degrees of freedom."""
+    test = model.t_test(rows)
+    values = np.atleast_1d(test.effect)
+    half = np.full(len(values), np.nan)
+    if df > 0:
+        half = float(stats.t.ppf(0.5 + CONFIDENCE / 2.0, df)) * np.atleast_1d(test.sd)
+    for value, width in zip(values, half, strict=True):
+        yield float(value), float(value - width), float(value + width)

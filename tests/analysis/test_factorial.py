@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
+from scipy import stats
 
 from analysis.effect_sections import effects_section, factor_sets, layouts_section
 from analysis.factorial import combinations, effects
@@ -244,11 +245,42 @@ def test_layouts_are_compared_at_equal_load_per_device(made):
     assert set(tables[4.0].frame["layout"]) == {"tp1", "tp2"}
     row = tables[2.0].frame.iloc[0]
     assert row["y"] == pytest.approx(math.log(row["throughput/total_tok_s"] / 2))
+    inside = figure(effects(cells, FACTORS), per_device=4.0, at="tp2 x ngram-k3")
+    assert inside["basis"] == "within"
+
+
+def test_what_no_block_has_both_of_is_compared_between_blocks(made):
+    """One mean a block, and then an ordinary t test: the answer where every block has the same cells."""
+    arms = [("tp1", "ngram", 3, 1.2), ("tp1", "eagle3", 3, 1.4)]
+    own = made(*arms, noise=0.02, blocks=4)
+    other = [
+        dataclasses.replace(cell, layout="tp2", block=cell.block + 4, cell=f"{cell.cell}-x")
+        for cell in made(*arms, noise=0.02, blocks=4, seed=2)
+    ]
+    other = [
+        dataclasses.replace(
+            cell,
+            arm=cell.arm.replace("tp1", "tp2"),
+            arm_label=cell.arm_label.replace("tp1", "tp2"),
+        )
+        for cell in other
+    ]
+    cells = cells_frame([cell for cell in (*own, *other) if cell.role == "treatment"])
+    means = np.log(cells["throughput/total_tok_s"]).groupby(cells["block"]).mean().to_numpy()
+    test = stats.ttest_ind(means[:4], means[4:])
+    expected = test.confidence_interval()
     found = effects(cells, FACTORS)
-    between = found[(found["per_device"] == 4.0) & (found["term"] == "layout")]
-    assert between["why"].str.contains("it varies between blocks only").all()
-    inside = found[(found["per_device"] == 4.0) & (found["term"] == "layout x treatment")]
-    assert inside["effect"].notna().all()
+    row = figure(found, term="layout", at="tp1")
+    assert row["basis"] == "between"
+    assert math.log(row["effect"]) == pytest.approx((means[:4].mean() - means[4:].mean()) / 2)
+    ends = np.log([row["effect_lo"], row["effect_hi"]])
+    assert ends == pytest.approx(np.array([expected.low, expected.high]) / 2, rel=1e-4)
+    assert set(found.loc[found["term"] != "layout", "basis"]) == {"within"}
+    indexed = combinations(cells, FACTORS)
+    assert indexed["index_lo"].notna().sum() == len(indexed) - 1
+    assert set(indexed["basis"]) == {"within", "between"}
+    one = effects(cells[cells["block"].isin([0, 4])], FACTORS)
+    assert one["effect_lo"].isna().all()
 
 
 def test_of_latencies_the_smallest_is_best(made):
