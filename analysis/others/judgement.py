@@ -10,6 +10,7 @@ from analysis.fit import Contrast
 from analysis.formulas import implied_step_ratio, uncached_share_ratio
 from analysis.objectives import DEFAULT, OBJECTIVES
 from analysis.others.crossing import unpaired_crossovers
+from analysis.others.run import OtherResultsError
 from analysis.others.welch import UnpairedContrast, unpaired_contrasts
 from analysis.pairs import log_metric
 from analysis.rows import BaselineRow, Ratio, VerdictRow
@@ -32,6 +33,8 @@ def unpaired_verdicts(
 ) -> tuple[VerdictRow, ...]:
     """Return the verdict rows of arms against the baselines of their pair key, by arm and level.
 
+    `blocks` of a row are the replicates of that side which has fewer.
+
     Args:
         cells: an `others_frame`.
         threshold: practical threshold as a share; the spread of the baseline's own replicates raises it.
@@ -39,9 +42,11 @@ def unpaired_verdicts(
         trust_repeats: take runs of one server start for replicates.
 
     Raises:
-        ValueError: an unknown objective.
+        OtherResultsError: an unknown objective.
     """
-    _check(objective)
+    if objective not in OBJECTIVES:
+        message = f"objective {objective!r} is unknown; choose one of {', '.join(OBJECTIVES)}"
+        raise OtherResultsError(message)
     contrasts = unpaired_contrasts(cells, trust_repeats=trust_repeats)
     rows = []
     for _, group in cells.groupby(["pair", "level"], sort=True):
@@ -84,12 +89,6 @@ def unpaired_summary(
         unpaired=True,
         caveats=(UNPAIRED, *_caveats(cells, rows), *notes),
     )
-
-
-def _check(objective: str) -> None:
-    if objective not in OBJECTIVES:
-        message = f"objective {objective!r} is unknown; choose one of {', '.join(OBJECTIVES)}"
-        raise ValueError(message)
 
 
 def _row(

@@ -270,5 +270,7 @@ def test_the_command(tmp_path: Path, make_vllm: Make, make_drafted: Make, capsys
     assert "UNPAIRED" in out
     assert "tp1/eagle3-k3" in out
     assert "wins" in out
+    assert cli.main([*words, "--objective", "speed"]) == 2
+    assert "objective 'speed' is unknown; choose one of total" in capsys.readouterr().err
     assert cli.main([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["rows"][0]["verdict"] == WINS
