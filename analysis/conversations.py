@@ -228,12 +228,17 @@ def widened(contrast: Contrast, df: int, variance: float, conversations: int) ->
     blocks = contrast.error**2
     whole = blocks + variance
     free = whole**2 / (blocks**2 / df + variance**2 / (conversations - 1))
-    critical = critical_value(
-        contrast.family, max(1, math.floor(free)), round(contrast.correlation, 6), CONFIDENCE
-    )
+    critical = critical_value(contrast.family, _coarse(free), round(contrast.correlation, 6), CONFIDENCE)
     error = math.sqrt(whole)
     # the added part may bring degrees of freedom of its own, but never a narrower interval
     return replace(contrast, error=error, critical=max(critical, contrast.error * contrast.critical / error))
+
+
+def _coarse(df: float) -> int:
+    """Round degrees of freedom down to two digits: a critical value is worked out once for all near ones."""
+    whole = max(1, math.floor(df))
+    unit = 10 ** max(0, len(str(whole)) - 2)
+    return whole // unit * unit
 
 
 def _figures(

@@ -5,6 +5,7 @@ from functools import lru_cache
 import numpy as np
 from scipy import stats
 from scipy.optimize import brentq
+from scipy.special import ndtr
 
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(80)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
@@ -19,13 +20,18 @@ def simultaneous_coverage(critical: float, comparisons: int, df: float, correlat
     with one common baseline are. Conditional on the common normal part and on the variance they are
     independent; the two outer integrals are Gauss quadratures, so the value has no Monte Carlo noise.
     """
-    scale = np.sqrt(stats.chi2.ppf(_LEVELS, df) / df)[:, None]
+    scale = _scales(df)[:, None]
     common = np.sqrt(correlation) * _NODES[None, :]
     own = np.sqrt(1.0 - correlation)
-    inside = stats.norm.cdf((critical * scale - common) / own) - stats.norm.cdf(
-        (-critical * scale - common) / own
-    )
+    inside = ndtr((critical * scale - common) / own) - ndtr((-critical * scale - common) / own)
     return float(_SHARES @ (inside**comparisons) @ _WEIGHTS)
+
+
+@lru_cache(maxsize=256)
+def _scales(df: float) -> np.ndarray:
+    """Return the nodes of the estimated over the true standard deviation."""
+    nodes: np.ndarray = np.sqrt(stats.chi2.ppf(_LEVELS, df) / df)
+    return nodes
 
 
 @lru_cache(maxsize=4096)
