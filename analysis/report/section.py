@@ -3,8 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
+from analysis import axis
 from analysis.report.format import ABSENT, number, text
 from analysis.section import Section
+
+
+LEVEL = "level"
+"""Column of a section that has the load level's number."""
 
 
 def heading(column: str) -> str:
@@ -25,7 +30,10 @@ def cell_text(row: Mapping[str, Any], column: str) -> tuple[str, str]:
     low, high = row.get(f"{column}_lo"), row.get(f"{column}_hi")
     known = low is not None or high is not None
     interval = f"{_value(low)} to {_value(high)}" if known else ""
-    return _value(row.get(column)), interval
+    value = row.get(column)
+    if column == LEVEL and isinstance(value, float):
+        return axis.number(value), interval  # a level is a name, too: 16, not 16.00
+    return _value(value), interval
 
 
 def _value(value: Any) -> str:

@@ -40,6 +40,12 @@ def test_the_ends_of_an_interval_are_shown_with_their_figure():
     assert heading("factor:cache.kind_of") == "cache.kind of"
 
 
+def test_a_level_is_written_without_superfluous_digits():
+    levels = pd.DataFrame({"level": [16.0, 2.5], "level_share": [16.0, 2.5]})
+    part = section(frame=levels, columns={"level": "load level", "level_share": "a share"})
+    assert [[value for value, _ in row] for row in table_rows(part)] == [["16", "16.00"], ["2.5", "2.500"]]
+
+
 def test_json_has_plain_values_and_null_for_what_is_missing():
     content = json.loads(json.dumps(section(notes=("a note",)).to_dict(), allow_nan=False))
     assert content["rows"][1] == {
