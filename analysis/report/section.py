@@ -7,7 +7,6 @@ from analysis import axis
 from analysis.report.format import ABSENT, number, text
 from analysis.section import Section
 
-
 LEVEL = "level"
 """Column of a section that has the load level's number."""
 
