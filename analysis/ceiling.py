@@ -62,7 +62,7 @@ def ceiling(sweep: Sweep) -> Section:
 
 
 def _rows(item: LevelParts) -> Iterator[dict[str, object]]:
-    here = [fact for arm, fact in item.facts.items() if item.fits["x"].has(arm)]
+    here = [fact for arm, fact in item.facts.items() if math.isfinite(item.figure("x", arm))]
     yield from _baselines(item, here)
     for fact in here:
         if fact.kind == MATCHED:
@@ -72,8 +72,8 @@ def _rows(item: LevelParts) -> Iterator[dict[str, object]]:
             **_about(item, digest),
             "rung": fact.kind,
             "source": MEASURED,
-            **_ends("total", _ratio(item, "total", digest)),
-            **_ends("user_speed", _ratio(item, "x", digest)),
+            **_ends("total", item.ratio("total", digest)),
+            **_ends("user_speed", item.ratio("x", digest)),
             "step_ratio": _step(item, digest),
             "how": "",
         }
@@ -153,11 +153,6 @@ def _rivals(here: Sequence[ArmFacts], own: ArmFacts, kind: str) -> list[str]:
 def _step(item: LevelParts, arm: str) -> float:
     """Return T(K)/t0 of an arm by the engine's counters."""
     return item.figure("step", arm)
-
-
-def _ratio(item: LevelParts, figure: str, arm: str) -> Interval:
-    fit = item.fits.get(figure)
-    return NONE if fit is None else fit.ratio(arm)
 
 
 def _about(item: LevelParts, arm: str) -> dict[str, object]:

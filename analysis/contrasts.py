@@ -8,6 +8,7 @@ Intervals made from it are for one comparison each (Student's t), and are no ver
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import pandas as pd
@@ -93,6 +94,7 @@ class Contrasts:
         return drawn
 
 
+@lru_cache(maxsize=1024)
 def t_quantile(df: float) -> float:
     """Return Student's two-sided 95 % quantile."""
     return float(stats.t.ppf((1.0 + CONFIDENCE) / 2.0, df))
@@ -110,14 +112,21 @@ def log_figure(cells: pd.DataFrame, metric: str) -> np.ndarray:
     return logs
 
 
-def contrasts(cells: pd.DataFrame, figures: Mapping[str, np.ndarray]) -> dict[str, Contrasts]:
+def contrasts(
+    cells: pd.DataFrame, figures: Mapping[str, np.ndarray], *, causes: bool = False
+) -> dict[str, Contrasts]:
     """Return the arms of one level against their baselines, by figure.
 
     Args:
         cells: rows of `cells_frame`, of one load level and condition.
         figures: name -> the figure of each cell, usually a log; cells where it is NaN are left out.
+        causes: whether counterfactual arms are among the arms; otherwise the others stand as if these had not
+            been run, as their noise says nothing about arms that could be served.
     """
-    fits = fit_figures(level_cells(cells), np.column_stack(list(figures.values())))
+    values = np.column_stack(list(figures.values()))
+    if not causes:
+        values = np.where((cells["counterfactual"] != "").to_numpy(dtype=bool)[:, None], np.nan, values)
+    fits = fit_figures(level_cells(cells), values)
     return {name: _joint(fit) for name, fit in zip(figures, fits, strict=True)}
 
 

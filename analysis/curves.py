@@ -190,7 +190,7 @@ def best_length(lengths: Mapping[int, float], s: float, c: float = 0.0) -> tuple
     return best, ratios[best]
 
 
-def pooled_error(values: Mapping[int, Sequence[float]]) -> tuple[dict[int, float], int] | None:
+def pooled_error(values: Mapping[int, Sequence[float] | np.ndarray]) -> tuple[dict[int, float], int] | None:
     """Return the standard error of each K's mean from the spread within all of them, and its df.
 
     None where no K has two values.

@@ -87,7 +87,9 @@ class LevelParts:
     facts: dict[str, ArmFacts]
     """Of every arm of the sweep."""
     fits: dict[str, Contrasts]
-    """By the columns of `cells`."""
+    """By the columns of `cells`: arms that could be served."""
+    causes: dict[str, Contrasts]
+    """The same of `FIGURES` with counterfactual arms; empty where there are none."""
 
     def share(self, arm: str) -> float:
         """Return the baseline's decode share f beside an arm: by its odds, averaged in logs."""
@@ -100,8 +102,12 @@ class LevelParts:
 
     def figure(self, name: str, arm: str) -> float:
         """Return an arm's figure over the baseline's (see `parts_of_cells`); NaN where it is not known."""
-        fit = self.fits.get(name)
-        return math.nan if fit is None else fit.ratio(arm)[0]
+        return self.ratio(name, arm)[0]
+
+    def ratio(self, name: str, arm: str) -> tuple[float, float, float]:
+        """Return the same with its 95 % interval."""
+        fit = (self.causes if self.facts[arm].counterfactual else self.fits).get(name)
+        return (math.nan,) * 3 if fit is None else fit.ratio(arm)
 
     def growth(self, arm: str) -> float:
         """Return h: all time but decode, arm over baseline."""
@@ -129,6 +135,9 @@ def level_parts(sweep: Sweep) -> Iterator[LevelParts]:
             cells=parts,
             facts=facts,
             fits=contrasts(group, figures),
+            causes=contrasts(group, {name: figures[name] for name in FIGURES}, causes=True)
+            if group["counterfactual"].ne("").any()
+            else {},
         )
 
 
@@ -154,8 +163,9 @@ def _about(item: LevelParts, arm: str) -> dict[str, object]:
 
 
 def _rows(item: LevelParts) -> Iterator[dict[str, object]]:
+    measured = (item.group["outcome"] == MEASURED).to_numpy(dtype=bool)
+    told = item.cells.loc[measured, list(_OPTIONAL.values())].groupby(item.group.loc[measured, "arm"]).all()
     for arm in _arms(item):
-        own = (item.group["arm"] == arm) & (item.group["outcome"] == MEASURED)
         for name in NAMES:
             whole = item.fits.get(f"{name}:whole")
             if whole is None or not whole.has(arm):
@@ -163,7 +173,7 @@ def _rows(item: LevelParts) -> Iterator[dict[str, object]]:
             row = {**_about(item, arm), "ratio": name, "pairs": whole.pairs[whole.arms.index(arm)]}
             row |= zip(("whole", "whole_lo", "whole_hi"), whole.ratio(arm), strict=True)
             for part in PARTS:
-                known = part not in _OPTIONAL or bool(item.cells.loc[own, _OPTIONAL[part]].all())
+                known = part not in _OPTIONAL or bool(told.at[arm, _OPTIONAL[part]])
                 applies = name == "total" or part not in ("non_decode", "cached_share")
                 ends = item.fits[f"{name}:{part}"].ratio(arm) if known and applies else (math.nan,) * 3
                 row |= zip((part, f"{part}_lo", f"{part}_hi"), ends, strict=True)

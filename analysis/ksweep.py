@@ -24,6 +24,7 @@ from analysis.pairs import log_metric
 from analysis.section import Section
 from jobs.result import MEASURED
 
+_OWN = ["arm", "k", "spec/mal", "step/mean_ms"]
 CLOCKS = 0.05
 """The two step costs may differ by so much, relative, before a note says so."""
 POINTWISE = (
@@ -46,7 +47,7 @@ class DrafterLevel:
     facts: dict[int, ArmFacts]
     """K -> what else is known of the arm."""
     own: pd.DataFrame
-    """Measured cells of these arms."""
+    """Measured cells of these arms, the columns of `_OWN`."""
     fits: dict[str, Contrasts]
     """All arms of the level, by the names of `level_figures`."""
 
@@ -66,10 +67,8 @@ class DrafterLevel:
         lengths = {k: value for k, value in self.lengths.items() if value > 0.0}
         if not lengths:
             return None
-        values = {
-            k: [math.log(value) for value in self.own[self.own["k"] == k]["spec/mal"].dropna()]
-            for k in lengths
-        }
+        known = self.own.loc[self.own["spec/mal"].gt(0.0), ["k", "spec/mal"]]
+        values = {int(str(k)): np.log(own.to_numpy()) for k, own in known.groupby("k")["spec/mal"]}
         spread = pooled_error(values)
         return fit_alpha(lengths) if spread is None else fit_alpha(lengths, *spread)
 
@@ -126,7 +125,7 @@ def drafter_levels(sweep: Sweep) -> Iterator[DrafterLevel]:
                     oversubscribed=crowded,
                     arms=arms,
                     facts=own,
-                    own=group[measured],
+                    own=group.loc[measured, _OWN],
                     fits=fits,
                 )
             )
@@ -154,9 +153,9 @@ def k_sweep(sweep: Sweep) -> Section:
 
 
 def _rows(item: DrafterLevel) -> Iterator[dict[str, object]]:
-    alpha, steps = item.alpha(), item.steps()
+    alpha, steps, lengths = item.alpha(), item.steps(), item.lengths
+    step_ms = item.own.groupby("arm")["step/mean_ms"].mean()
     for k, arm in item.arms.items():
-        own = item.own[item.own["k"] == k]
         row: dict[str, object] = {
             "drafter": item.family,
             "layout": item.layout,
@@ -164,7 +163,7 @@ def _rows(item: DrafterLevel) -> Iterator[dict[str, object]]:
             "k": k,
             "arm": arm,
             "pairs": max(fit.pairs[fit.arms.index(arm)] for fit in item.fits.values() if fit.has(arm)),
-            "mal": item.lengths.get(k, math.nan),
+            "mal": lengths.get(k, math.nan),
         }
         for column, fit in (
             ("tokens_per_step", "tokens"),
@@ -176,7 +175,7 @@ def _rows(item: DrafterLevel) -> Iterator[dict[str, object]]:
         ):
             row |= zip((column, f"{column}_lo", f"{column}_hi"), item.fits[fit].ratio(arm), strict=True)
         row |= {
-            "step_ms": float(own["step/mean_ms"].mean()),
+            "step_ms": float(step_ms.get(arm, math.nan)),
             "acceptance_misfit": alpha.misfit.get(k, math.nan) if alpha and alpha.spare else math.nan,
             "step_misfit": steps.misfit.get(k, math.nan) if steps and steps.spare else math.nan,
             **flags([item.facts[k]], oversubscribed=item.oversubscribed),

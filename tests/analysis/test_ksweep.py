@@ -163,9 +163,25 @@ def test_who_is_no_drafter_has_no_row() -> None:
     sweep = made_sweep([*arms_of(3), matched, loaded])
     assert k_sweep(sweep).frame["k"].tolist() == [3]
     assert step_cost(sweep).frame["lengths"].tolist() == ["3"]
-    later = made_sweep(arms_of(3), round=1)
+    assert len(k_sweep(made_sweep(arms_of(3), kind="search")).frame) == 1
+    later = made_sweep(arms_of(3), kind="confirmation")
     assert k_sweep(later).frame.empty
     assert "specload sweep" in k_sweep(later).missing
+
+
+def test_the_noise_of_counterfactual_arms_widens_no_interval() -> None:
+    wild = Arm(
+        label="tp1/eagle3-k3-loaded",
+        step={4: 1.0},
+        counterfactual="loaded_only",
+        figures={4: {"step/mean_ms": 1.0}},
+    )
+    alone, beside = (
+        k_sweep(made_sweep(arms, blocks=3, noise=0.01)).frame.iloc[0]
+        for arms in (arms_of(3), [*arms_of(3), wild])
+    )
+    for row in (alone, beside):
+        assert 1.0 < row["step_ratio_hi"] / row["step_ratio_lo"] < 1.1
 
 
 def test_crowded_cells_are_never_pooled_with_the_others() -> None:
