@@ -17,16 +17,20 @@ if TYPE_CHECKING:
     from analysis.errors import ResultsError
     from analysis.factorial import combinations, effects
     from analysis.factors import swept_factors
+    from analysis.fleet import fleet_value
     from analysis.frame import Sweep, cells_frame, load_sweep
     from analysis.goodput import goodput_frame, with_limits
     from analysis.others.comparison import compare as judge_others
     from analysis.pairs import pairs_frame
     from analysis.pareto import pareto_frame
     from analysis.recommendation import recommend
+    from analysis.recommendation_table import recommendation_frame
     from analysis.sections import SECTIONS
     from analysis.sign_flips import flips
     from analysis.summary import summarise
     from analysis.tidy import crossovers, verdicts
+    from analysis.traffic import fleet_load
+    from analysis.traffic_file import read_traffic
 
 _HOMES = {
     "SECTIONS": "sections",
@@ -37,13 +41,17 @@ _HOMES = {
     "cost_frame": "cost",
     "crossovers": "tidy",
     "effects": "factorial",
+    "fleet_load": "traffic",
+    "fleet_value": "fleet",
     "flips": "sign_flips",
     "goodput_frame": "goodput",
     "judge_others": "others.comparison",
     "load_sweep": "frame",
     "pairs_frame": "pairs",
     "pareto_frame": "pareto",
+    "read_traffic": "traffic_file",
     "recommend": "recommendation",
+    "recommendation_frame": "recommendation_table",
     "summarise": "summary",
     "swept_factors": "factors",
     "verdicts": "tidy",
@@ -62,13 +70,17 @@ __all__ = [
     "cost_frame",
     "crossovers",
     "effects",
+    "fleet_load",
+    "fleet_value",
     "flips",
     "goodput_frame",
     "judge_others",
     "load_sweep",
     "pairs_frame",
     "pareto_frame",
+    "read_traffic",
     "recommend",
+    "recommendation_frame",
     "summarise",
     "swept_factors",
     "verdicts",

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from analysis.errors import ResultsError
 from jobs.result import MEASURED
 
-JOINED = ("cell", "arm", "label", "layout", "drafter", "k", "block", "segment", "round", "role", "level")
+JOINED = ("cell", "arm", "label", "layout", "drafter", "k", "block", "segment", "kind", "role", "level")
 """Columns of `cells_frame` that every row of a request or sample carries, too."""
 
 REQUEST_COLUMNS: dict[str, str] = {
