@@ -40,6 +40,7 @@ def compare(
     runs: list[OtherRun] = []
     notes: list[str] = []
     told: dict[str, OtherArm] = {}
+    seen: set[str] = set()
     groups: list[tuple[OtherArm | None, list[str | Path]]] = [(None, list(paths))]
     groups.append((OtherArm(drafter=BASELINE), list(baseline)))
     groups += [_told("--arm", text) for text in arms]
@@ -47,9 +48,10 @@ def compare(
         reading = read_runs(given)
         notes += reading.notes
         for run in reading.runs:
-            if any(run.source == other.source for other in runs):
+            if run.source in seen:
                 message = f"{run.source} is given twice: a run is of one arm"
                 raise OtherResultsError(message)
+            seen.add(run.source)
             runs.append(run)
             if arm is not None:
                 told[run.source] = arm
