@@ -53,6 +53,7 @@ def sum_up(
     with interrupts.held():
         recorder.sync((result, ledger.cell_directory(result.cell)) for result in results)
         recorder.ratios(cell_ratios(results).items())
+        recorder.summary(summary)
         recorder.close(report, status="FINISHED" if measured else "FAILED")
     if results and not measured:
         first = next(result for result in results if result.outcome != MEASURED)

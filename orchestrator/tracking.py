@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from analysis.summary import Summary
 from jobs.result import CellResult
 from orchestrator.plan import Plan
 from orchestrator.tracking_mlflow import MlflowRecorder
@@ -29,6 +30,9 @@ class Recorder(Protocol):
 
     def ratios(self, rows: Iterable[tuple[str, Mapping[str, float | None]]]) -> None:
         """Show (cell id, ratios to the cell's own baseline) on the cells' runs."""
+
+    def summary(self, summary: Summary) -> None:
+        """Show what the sweep says: the curve of each arm, and the verdicts in the sweep's description."""
 
     def close(self, report: Path | None, status: str) -> None:
         """End the sweep's run as `FINISHED`, `FAILED` or `KILLED`, with its report."""
@@ -62,6 +66,9 @@ class NullRecorder:
         return 0
 
     def ratios(self, rows: Iterable[tuple[str, Mapping[str, float | None]]]) -> None:
+        """Do nothing."""
+
+    def summary(self, summary: Summary) -> None:
         """Do nothing."""
 
     def close(self, report: Path | None, status: str) -> None:

@@ -33,8 +33,7 @@ def sweep_params(plan: Plan) -> dict[str, str]:
 
 def sweep_tags(plan: Plan) -> dict[str, str]:
     """Return the tags of a sweep's parent run."""
-    note = "\n".join((*plan.notes, *plan.overrides))
-    return {SWEEP_ID: plan.sweep, KIND: "sweep", "specload.plan": plan.digest, NOTE: note}
+    return {SWEEP_ID: plan.sweep, KIND: "sweep", "specload.plan": plan.digest}
 
 
 def cell_name(result: CellResult) -> str:
@@ -94,10 +93,10 @@ def cell_tags(plan: Plan, result: CellResult, parent: str) -> dict[str, str]:
         "specload.arm": result.arm,
         "specload.outcome": result.outcome,
         "specload.cause": result.cause or "",
-        "specload.emulated": _flag(result.emulated),
-        "specload.synthetic": _flag(result.synthetic),
+        "specload.emulated": flag(result.emulated),
+        "specload.synthetic": flag(result.synthetic),
         "specload.counterfactual": result.counterfactual,
-        "specload.oversubscribed": _flag(result.oversubscribed),
+        "specload.oversubscribed": flag(result.oversubscribed),
     }
 
 
@@ -144,5 +143,6 @@ def _name(text: str) -> str:
     return re.sub(r"[^\w\-. :/]", "_", text, flags=re.ASCII)
 
 
-def _flag(value: bool) -> str:  # noqa: FBT001  one value, one meaning
+def flag(value: bool) -> str:  # noqa: FBT001  one value, one meaning
+    """Return a truth value as tags show it."""
     return "true" if value else "false"

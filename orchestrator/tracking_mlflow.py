@@ -12,18 +12,24 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from analysis.summary import Summary
 from jobs.result import CellResult
 from orchestrator import tracking_fields as fields
 from orchestrator.errors import TrackingError, TrackingUnreachableError
 from orchestrator.names import folder_name
 from orchestrator.plan import Plan
+from orchestrator.tracking_curves import CURVE, Curve, curve_tags, curves
+from orchestrator.tracking_note import sweep_note
 from orchestrator.tracking_store import ARTIFACTS, first_line, is_server, open_store, store_errors, store_uri
+from orchestrator.tracking_views import KIND, study_note, sweep_views
 
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 60.0
 """After a failure the store is left alone for so long: a try can take its time-out."""
 LOG_TAIL = "engine_log_tail.txt"
+BATCH = 1000
+"""Metric values that MLflow takes in one request."""
 PARENT_FILES = ("plan.json", "provenance.json", "summary.json")
 """Files of a sweep's folder that hang on its parent run, where they exist."""
 
@@ -50,6 +56,8 @@ class MlflowRecorder:
         self._parent = ""
         """Run id of the sweep; empty until it is open."""
         self._parent_metrics: dict[str, float] = {}
+        self._note = ""
+        """Description of the sweep's run."""
         self._runs: dict[str, _Shown] = {}
         """Cell id -> its run."""
 
@@ -110,6 +118,10 @@ class MlflowRecorder:
             if cell in self._runs and (metrics := fields.finite(ratios)):
                 self._attempt(partial(self._add, self._runs[cell], metrics))
 
+    def summary(self, summary: Summary) -> None:
+        """Show the curve of each arm on a run of its own, and the verdicts in the sweep's description."""
+        self._attempt(partial(self._show, summary))
+
     def close(self, report: Path | None, status: str) -> None:
         """End the sweep's run, if it was opened."""
         if self._parent:
@@ -124,6 +136,39 @@ class MlflowRecorder:
             self._log(self._parent, shown)
             self._parent_metrics = shown
         self._client.set_terminated(self._parent, status)
+
+    def _show(self, summary: Summary) -> None:
+        found = curves(self._plan, summary)
+        wanted = {curve.content for curve in found}
+        shown: set[str] = set()
+        for run in self._search(CURVE):
+            content = run.data.tags.get(fields.CONTENT, "")
+            if run.info.status == "FINISHED" and content in wanted - shown:
+                shown.add(content)
+            else:  # of results that have changed since, or half-written
+                self._client.delete_run(run.info.run_id)
+        for curve in reversed(found):  # the UI shows the latest first
+            if curve.content not in shown:
+                self._draw(curve)
+        self._describe(sweep_note(self._plan, summary, sweep_views(self._experiment, self._plan.sweep)))
+
+    def _draw(self, curve: Curve) -> None:
+        from mlflow.entities import Metric, Param  # noqa: PLC0415  loads for seconds
+
+        now = int(time.time() * 1000)
+        tags = curve_tags(self._plan, curve, self._parent)
+        run = self._client.create_run(self._experiment, run_name=curve.name, tags=tags).info.run_id
+        metrics = [Metric(point.name, point.value, now, point.step) for point in curve.points]
+        params = [Param(key, value) for key, value in curve.params.items()]
+        for start in range(0, len(metrics), BATCH):
+            self._client.log_batch(run, metrics=metrics[start : start + BATCH])
+        self._client.log_batch(run, params=params)
+        self._client.set_terminated(run, "FINISHED")
+
+    def _describe(self, note: str) -> None:
+        if note != self._note:
+            self._client.set_tag(self._parent, fields.NOTE, note)
+            self._note = note
 
     def _attempt(self, action: Callable[[], None]) -> None:
         if self._failed_at is not None and time.monotonic() - self._failed_at < RETRY_SECONDS:
@@ -195,7 +240,9 @@ class MlflowRecorder:
         found = self._client.get_experiment_by_name(name)
         if found is None:
             location = (artifacts / folder_name(name)).as_uri() if artifacts else None
-            return str(self._client.create_experiment(name, artifact_location=location))
+            made = str(self._client.create_experiment(name, artifact_location=location, tags=KIND))
+            self._client.set_experiment_tag(made, fields.NOTE, study_note(made))
+            return made
         if found.lifecycle_stage != "active":
             self._client.restore_experiment(found.experiment_id)
         return str(found.experiment_id)
@@ -206,12 +253,16 @@ class MlflowRecorder:
             run = str(found[0].info.run_id)
             self._client.update_run(run, status="RUNNING")
             self._parent_metrics = dict(found[0].data.metrics)
+            self._note = found[0].data.tags.get(fields.NOTE, "")
             return run
         created = self._client.create_run(
             self._experiment, run_name=self._plan.sweep, tags=fields.sweep_tags(self._plan)
         )
+        note = sweep_note(self._plan, links=sweep_views(self._experiment, self._plan.sweep))
         run = str(created.info.run_id)
         self._log(run, {}, fields.sweep_params(self._plan))
+        self._client.set_tag(run, fields.NOTE, note)
+        self._note = note
         return run
 
     def _known_runs(self) -> dict[str, _Shown]:

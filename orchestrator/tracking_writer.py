@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
+from analysis.summary import Summary
 from jobs.result import CellResult
 from orchestrator.errors import TrackingError, TrackingUnreachableError
 from orchestrator.plan import Plan
@@ -89,6 +90,10 @@ class BackgroundRecorder:
     def ratios(self, rows: Iterable[tuple[str, Mapping[str, float | None]]]) -> None:
         """Have ratios shown on the cells' runs."""
         self._put(partial(self._inner.ratios, list(rows)))
+
+    def summary(self, summary: Summary) -> None:
+        """Have the curves and the verdicts shown."""
+        self._put(partial(self._inner.summary, summary))
 
     def close(self, report: Path | None, status: str) -> None:
         """End the sweep's run, and wait for the store while it gets on with its work."""

@@ -24,7 +24,7 @@ def run(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     # Late: pandas and MLflow take seconds to load, and `--help` should not wait for them.
     from analysis.frame import load_sweep  # noqa: PLC0415 - see above
-    from analysis.summary import cell_ratios  # noqa: PLC0415 - see above
+    from analysis.summary import cell_ratios, summarise  # noqa: PLC0415 - see above
     from orchestrator.tracking import direct_recorder_for  # noqa: PLC0415 - see above
 
     directory = options.sweep
@@ -41,6 +41,7 @@ def run(arguments: Sequence[str]) -> int:
         recorder.open(plan, directory)
         shown = recorder.sync((result, directory / "cells" / result.cell) for result in results)
         recorder.ratios(cell_ratios(results).items())
+        recorder.summary(summarise(results, threshold=plan.threshold, objective=plan.objective))
         report = directory / "report.html"
         measured = any(result.outcome == MEASURED for result in results)
         ended = "FINISHED" if measured else "FAILED"

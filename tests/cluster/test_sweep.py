@@ -52,7 +52,10 @@ def _check_mlflow(sweeps: Sweeps, *, cells: int) -> None:
     parents = [run for run in runs if "mlflow.parentRunId" not in run.data.tags]
     assert [run.info.run_name for run in parents] == [sweeps.sweep.name]
     children = [run for run in runs if run.data.tags.get("mlflow.parentRunId") == parents[0].info.run_id]
-    assert len(children) == cells
+    kinds = Counter(run.data.tags["specload.kind"] for run in children)
+    assert kinds["cell"] == cells
+    assert kinds["curve"] >= 1
+    assert "Chart: ratio against load by drafter" in parents[0].data.tags["mlflow.note.content"]
 
 
 def test_a_killed_driver_leaves_no_engine_and_the_same_words_finish_the_rest(sweeps: Sweeps) -> None:

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from analysis.summary import Summary
 from jobs.result import CellResult
 from orchestrator import tracking_writer
 from orchestrator.errors import TrackingUnreachableError
@@ -26,6 +27,7 @@ class Store:
     away: bool = False
     free: threading.Event = field(default_factory=threading.Event)
     told: list[str] = field(default_factory=list)
+    said: list[Summary] = field(default_factory=list)
     status: str = ""
 
     def open(self, plan: Plan, directory: Path) -> None:
@@ -43,6 +45,9 @@ class Store:
 
     def ratios(self, rows: Iterable[Any]) -> None:
         pass
+
+    def summary(self, summary: Summary) -> None:
+        self.said.append(summary)
 
     def wake(self) -> None:
         pass

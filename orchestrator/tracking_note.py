@@ -1,0 +1,92 @@
+"""The description of a sweep's run in MLflow: its verdicts as Markdown. Pure functions."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from analysis.axis import AXES, number
+from analysis.objectives import OBJECTIVES
+from analysis.rows import Ratio, VerdictRow
+from analysis.summary import Summary
+from analysis.verdict import WINS
+from orchestrator.plan import Plan
+
+LIMIT = 6000
+"""Characters of a description: MLflow servers on MySQL or PostgreSQL keep 8000 of a tag."""
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|<>~&])")
+_INVISIBLE = re.compile("[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+
+
+def markdown(text: str) -> str:
+    """Return untrusted text as Markdown that shows it as it is: no link, no markup, no turned direction."""
+    return _SPECIAL.sub(r"\\\1", _INVISIBLE.sub(" ", text))
+
+
+def sweep_note(plan: Plan, summary: Summary | None = None, links: Sequence[tuple[str, str]] = ()) -> str:
+    """Return the description of a sweep: what it found, what restricts that, and how it was asked for.
+
+    Args:
+        plan: the sweep.
+        summary: what it says; None while it runs for the first time.
+        links: (text, address) of views of the same store.
+    """
+    parts = [" · ".join(f"[{text}]({address})" for text, address in links)]
+    if summary is None:
+        parts.append("The verdicts stand here when the sweep has ended.")
+    else:
+        parts += _found(summary)
+    asked = [*plan.notes, *plan.overrides]
+    parts.append(_list("Asked for:", map(markdown, asked)))
+    text = "\n\n".join(part for part in parts if part)
+    return text if len(text) <= LIMIT else f"{text[:LIMIT].rpartition(chr(10))[0]}\n\n... the report has all."
+
+
+def _found(summary: Summary) -> Iterable[str]:
+    kinds = [name for name in ("emulated", "synthetic", "oversubscribed") if getattr(summary, name)]
+    if kinds:
+        yield f"**Some or all figures are {', '.join(kinds)}.**"
+    axis = AXES[summary.axis]
+    yield _list(f"Winners on {OBJECTIVES[summary.objective].title}:", _winners(summary)) or (
+        f"No arm wins on {OBJECTIVES[summary.objective].title}."
+    )
+    where = [
+        f"{markdown(row.label)}: {markdown(row.text)}"
+        for row in summary.crossovers
+        if row.objective == summary.objective
+    ]
+    yield _list(f"Crossover, the {axis.noun} where the ratio passes 1:", where)
+    yield _list("Confirmation:", (markdown(found.text) for found in summary.confirmations))
+    yield _list("Caveats:", map(markdown, summary.caveats))
+    lines = [f"| arm | {axis.column} | ratio [95 %] | verdict |", "| --- | ---: | ---: | --- |"]
+    for row in summary.rows:
+        words = (markdown(row.label), number(row.level), _ratio(row.ratio(summary.objective)), row.verdict)
+        lines.append(f"| {' | '.join(words)} |")
+    if summary.rows:
+        yield "\n".join(lines)
+
+
+def _winners(summary: Summary) -> Iterable[str]:
+    """Say for each load level which arm is best of those that win and that somebody could serve with."""
+    best: dict[float, tuple[float, VerdictRow]] = {}
+    higher = OBJECTIVES[summary.objective].higher_is_better
+    for row in summary.rows:
+        ratio = row.ratio(summary.objective)
+        if row.verdict != WINS or row.counterfactual or row.synthetic or ratio is None:
+            continue
+        gain = ratio.value if higher else 1.0 / ratio.value
+        if row.level not in best or gain > best[row.level][0]:
+            best[row.level] = (gain, row)
+    for _, (_, row) in sorted(best.items()):
+        yield f"{markdown(row.at)}: **{markdown(row.label)}**, {_ratio(row.ratio(summary.objective))}"
+
+
+def _ratio(ratio: Ratio | None) -> str:
+    if ratio is None:
+        return "-"
+    if ratio.lo is None or ratio.hi is None:
+        return f"{ratio.value:.2f}"
+    return f"{ratio.value:.2f} \\[{ratio.lo:.2f}, {ratio.hi:.2f}\\]"
+
+
+def _list(title: str, items: Iterable[str]) -> str:
+    lines = [f"- {item}" for item in items]
+    return "\n".join((title, "", *lines)) if lines else ""
