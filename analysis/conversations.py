@@ -55,7 +55,7 @@ COLUMNS: dict[str, str] = {
     },
     "oversubscribed": "client and engine shared a core: no verdict",
 }
-SHOWN = tuple(name for name in COLUMNS if name != "digest")
+_IN_LABEL = ("digest", "layout", "k")
 PAIRED = (
     "turns are paired where the arm and every baseline of its segment answered them in their steady windows; "
     "each block counts alike, and each turn within it"
@@ -84,7 +84,11 @@ def conversations(sweep: Sweep) -> Section:
         title="What users gain, by conversation",
         frame=frame,
         columns=COLUMNS,
-        shown=SHOWN,
+        shown=tuple(
+            name
+            for name in COLUMNS
+            if name not in _IN_LABEL and (name != "oversubscribed" or frame["oversubscribed"].any())
+        ),
         notes=(PAIRED, WIDTH) if len(frame) else (),
         missing=missing,
     )

@@ -55,7 +55,11 @@ def drift(sweep: Sweep) -> Section:
         title="Drift of the baselines",
         frame=frame,
         columns=COLUMNS,
-        shown=tuple(name for name in COLUMNS if name != "pair"),
+        shown=tuple(
+            name
+            for name in COLUMNS
+            if name != "pair" and (name != "oversubscribed" or frame["oversubscribed"].any())
+        ),
         notes=(NOTE, *_warnings(frame)) if len(frame) else (),
         missing=MISSING,
     )
