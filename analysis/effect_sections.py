@@ -63,10 +63,9 @@ def layouts_section(sweep: Sweep) -> Section:
     def frame_of(fitted: Sequence[FactorialFit], objective: str) -> pd.DataFrame:
         frame = combinations_of(fitted, objective)
         factors = [short(name) for name in fitted[0].table.factors] if fitted else []
-        texts = [frame[name].astype(str) for name in factors]
-        joined = texts[0].str.cat(texts[1:], sep=" x ") if texts else pd.Series(dtype=str)
-        place = int(frame.columns.get_loc("held")) + 1
-        frame.insert(place, "combination", joined)
+        points = zip(*(frame[name].tolist() for name in factors), strict=True)
+        place = frame.columns.tolist().index("held") + 1
+        frame.insert(place, "combination", [" x ".join(map(str, point)) for point in points])
         return frame.drop(columns=factors)
 
     return _section(

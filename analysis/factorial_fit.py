@@ -102,7 +102,8 @@ class FactorialFit:
     def mean(self, levels: Mapping[str, Sequence[str]], fixed: Mapping[str, str]) -> np.ndarray:
         """Return the design's row for the plain mean over combinations of these levels, some fixed."""
         choices = [[fixed[name]] if name in fixed else levels[name] for name in self.table.factors]
-        return np.mean([self.points[point] for point in itertools.product(*choices)], axis=0)
+        rows = np.array([self.points[point] for point in itertools.product(*choices)])
+        return np.asarray(rows.mean(axis=0))
 
 
 def fit_table(table: FactorTable) -> FactorialFit:

@@ -91,14 +91,16 @@ def requests_frame(
         ResultsError: cells whose file is missing or damaged; every one is named.
     """
     wanted = _wanted(columns, REQUEST_COLUMNS)
-    needed = {_TIMES.get(name, name) for name in wanted} | {"dispatched"}
+    needed = {_TIMES.get(name, name) for name in wanted}
+    if needed & set(_TIMES.values()):
+        needed |= {"dispatched"}
     if needed & set(_SPECULATION):
         needed = (needed - set(_SPECULATION)) | {"speculation"}
     if "send_lag_ms" in needed:
         needed = (needed - {"send_lag_ms"}) | {"send_lag"}
     if needed & {"decode_tokens", "decode_s"}:
         needed = (needed - {"decode_tokens", "decode_s"}) | {"tpot_ms", "completion_tokens", "first_tokens"}
-        needed |= {"first", "last"}
+    needed = needed or {"turn"}  # without a column a file would not tell how many rows it has
 
     def shape(table: pa.Table) -> dict[str, Any]:
         return _requests(table, wanted)
@@ -226,7 +228,7 @@ def _spread(values: pd.Series, place: np.ndarray) -> Any:
 
 def _requests(table: pa.Table, wanted: Sequence[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    began = _first_in_cell(table, "dispatched")
+    began = _first_in_cell(table, "dispatched") if "dispatched" in table.column_names else np.zeros(0)
     for name in wanted:
         if name in _TIMES:
             found[name] = _seconds(table, _TIMES[name], began)
@@ -238,8 +240,8 @@ def _requests(table: pa.Table, wanted: Sequence[str]) -> dict[str, Any]:
             tokens = _column(table, "completion_tokens") - _column(table, "first_tokens")
             found[name] = np.where(np.isfinite(_column(table, "tpot_ms")), tokens, np.nan)
         elif name == "decode_s":
-            seconds = _seconds(table, "last", began) - _seconds(table, "first", began)
-            found[name] = np.where(np.isfinite(_column(table, "tpot_ms")), seconds, np.nan)
+            tokens = _column(table, "completion_tokens") - _column(table, "first_tokens")
+            found[name] = _column(table, "tpot_ms") * tokens / 1e3
         else:
             found[name] = _column(table, name)
     return found
