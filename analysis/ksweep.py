@@ -225,7 +225,6 @@ SHOWN = (
     "quotient",
     "user_speed",
     "step_ratio_clock",
-    "total",
     "acceptance_misfit",
     "step_misfit",
 )

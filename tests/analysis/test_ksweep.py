@@ -12,6 +12,7 @@ from analysis.crossover import find_crossings
 from analysis.curves import FITS, MISSES
 from analysis.frame import Sweep, cells_frame
 from analysis.ksweep import k_sweep
+from analysis.ksweep_figure import misfit_figures
 from analysis.positions import COUNTED, DIFFERENCED, positions
 from analysis.stepcost import BY_FREE, BY_PROFILE, step_cost
 from tests.analysis.made import Arm, made_results, made_sweep
@@ -256,3 +257,18 @@ def test_families_of_a_plan_are_told_apart_and_measured_positions_go_together() 
         "tp1/free-measured": "1, 2",
         "tp1/free-measured #2": "3",
     }
+
+
+def test_the_figure_draws_what_was_measured_and_what_was_fitted() -> None:
+    crowded = made_sweep(arms_of(1, 3), oversubscribed=True)
+    assert misfit_figures(crowded) == []
+    assert misfit_figures(made_sweep(arms_of(3))) == [], "one length has nothing to be fitted to"
+    ((family, figure),) = misfit_figures(made_sweep(arms_of(1, 3, 7), levels=(4, 8), blocks=2, noise=0.01))
+    assert family == "tp1/eagle3"
+    points = [trace for trace in figure.data if trace.mode == "markers"]
+    assert [tuple(trace.x) for trace in points] == [(1, 3, 7)] * 4
+    assert points[0].y[2] == pytest.approx(sum(0.7**i for i in range(8)))
+    assert min(points[1].error_y["array"]) > 0.0
+    lines = [trace for trace in figure.data if trace.mode == "lines"]
+    assert lines[1].y[-1] == pytest.approx(1.66, abs=0.05)
+    assert "alpha 0.700, fits" in lines[0].hovertemplate
