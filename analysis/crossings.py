@@ -73,7 +73,9 @@ def _crossover(
         (len(tried), len(tried))
     )  # a level that failed for lack of capacity failed for certain
     covariance[np.ix_(places, places)] = known[0]
-    return find_crossover(tried, means, covariance, known[1])
+    df = np.full(len(tried), np.max(known[1]))
+    df[places] = known[1]
+    return find_crossover(tried, means, covariance, df if np.size(known[1]) > 1 else float(df[0]))
 
 
 def crossover_text(found: Crossover, tried: Sequence[float], axis: Axis) -> str:

@@ -94,8 +94,10 @@ def find_crossover(
     levels: Sequence[float],
     log_ratios: Sequence[float],
     covariance: np.ndarray | None = None,
-    df: float | None = None,
+    df: float | np.ndarray | None = None,
+    *,
     seed: int = 0,
+    draws: int = DRAWS,
 ) -> Crossover:
     """Return where the curve crosses 1, with an interval where a covariance of the level means is given.
 
@@ -103,8 +105,9 @@ def find_crossover(
         levels: ascending.
         log_ratios: mean log ratio of each level; -inf for a failure for lack of capacity.
         covariance: of the level means (levels x levels), zero rows for failed levels.
-        df: degrees of freedom behind it: the draws are multivariate t.
+        df: degrees of freedom behind it, one number or one a level: the draws are multivariate t.
         seed: of the simulation.
+        draws: how many curves are simulated.
     """
     if not levels:
         return Crossover(kind=UNKNOWN)
@@ -113,10 +116,10 @@ def find_crossover(
     if covariance is None or df is None:
         return Crossover(kind=kind, crossings=crossings)
     values, means = np.asarray(levels, dtype=float), np.asarray(log_ratios, dtype=float)
-    draws = draw_means(means, covariance, df, DRAWS, seed)
+    drawn = draw_means(means, covariance, df, draws, seed)
     bends = allowances(levels, log_ratios, covariance)
-    early = first_falls(values, draws, bends, late=False)
-    late = first_falls(values, draws, bends, late=True)
+    early = first_falls(values, drawn, bends, late=False)
+    late = first_falls(values, drawn, bends, late=True)
     low = float(np.quantile(early, 0.025, method="nearest"))
     high = float(np.quantile(late, 0.975, method="nearest"))
     low_censored, high_censored = low < levels[0], high > levels[-1]
@@ -130,13 +133,18 @@ def find_crossover(
     )
 
 
-def draw_means(means: np.ndarray, covariance: np.ndarray, df: float, count: int, seed: int) -> np.ndarray:
-    """Return draws (count x levels) of the true means: multivariate t around those measured."""
+def draw_means(
+    means: np.ndarray, covariance: np.ndarray, df: float | np.ndarray, count: int, seed: int
+) -> np.ndarray:
+    """Return draws (count x levels) of the true means: multivariate t around those measured.
+
+    With degrees of freedom of its own each level has a scale of its own, too: its variance is its own fit's.
+    """
     generator = np.random.default_rng(seed)
     values, vectors = np.linalg.eigh(covariance)
     root = vectors * np.sqrt(np.clip(values, 0.0, None))
     normal = generator.standard_normal((count, len(means))) @ root.T
-    scale = np.sqrt(generator.chisquare(df, size=(count, 1)) / df)
+    scale = np.sqrt(generator.chisquare(df, size=(count, np.size(df))) / df)
     drawn: np.ndarray = means + normal / scale
     return drawn
 

@@ -27,6 +27,8 @@ class Level:
     """A/A spread by objective, as a log ratio; None where no segment has both baselines."""
     runs: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=int))
     """Number of the engine run of each cell, in the order of the fits' residuals; the same at all levels."""
+    arms: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=object))
+    """Digest of each cell's arm, in the same order; empty where all runs are at all levels."""
 
 
 def fit_levels(cells: pd.DataFrame) -> list[Level]:
@@ -38,6 +40,7 @@ def fit_levels(cells: pd.DataFrame) -> list[Level]:
     if cells.empty:
         return []
     runs = cells.groupby(RUN, sort=False).ngroup().to_numpy()
+    arms = cells["arm"].to_numpy(dtype=object)
     logs = log_metrics(cells).to_numpy(dtype=float)
     found = []
     for value, oversubscribed, places in _places(cells):
@@ -50,6 +53,7 @@ def fit_levels(cells: pd.DataFrame) -> list[Level]:
                 fits=dict(zip(OBJECTIVES, fits, strict=True)),
                 spread=aa_spreads(group),
                 runs=runs[places],
+                arms=arms[places],
             )
         )
     return found
@@ -80,25 +84,48 @@ def conditions(cells: pd.DataFrame) -> Iterator[tuple[float, bool, pd.DataFrame]
         yield value, oversubscribed, cells.iloc[places]
 
 
-def level_covariance(levels: Sequence[Level], objective: str, arm: str) -> tuple[np.ndarray, float] | None:
+def level_covariance(
+    levels: Sequence[Level], objective: str, arm: str
+) -> tuple[np.ndarray, float | np.ndarray] | None:
     """Return the covariance of an arm's means over these levels, and the degrees of freedom behind it.
 
     Variances are those of each level's own fit; a level without a replicate borrows the mean variance of the
     others. Levels of one engine share its start, so their errors go together: one correlation, common to all
-    pairs of levels, comes from the residuals of all arms. None where no level has a replicate.
+    pairs of levels, comes from the residuals of all arms, and counts for the share of the arm's runs that two
+    levels have in common. The degrees of freedom are one a level where a search left levels with different
+    numbers of blocks. None where no level has a replicate.
     """
     fits = [level.fits[objective] for level in levels]
     known = [(fit.variance, fit.df) for fit in fits if fit.variance is not None]
     if not known:
         return None
-    pooled = sum(variance * df for variance, df in known) / sum(df for _, df in known)
+    together = sum(df for _, df in known)
+    pooled = sum(variance * df for variance, df in known) / together
     variances = [pooled if fit.variance is None else fit.variance for fit in fits]
     factors = [fit.contrasts[arm].factor for fit in fits]
     scale = np.sqrt(np.array(variances) * np.array(factors))
     shared = common_correlation(residuals_by_run(levels, objective))
-    correlation = np.full((len(fits), len(fits)), shared)
+    correlation = shared * _overlaps(levels, objective, arm)
     np.fill_diagonal(correlation, 1.0)
-    return correlation * np.outer(scale, scale), float(min(df for _, df in known))
+    dfs = np.array([together if fit.variance is None else fit.df for fit in fits], dtype=float)
+    alike = bool((dfs == dfs[0]).all())
+    return correlation * np.outer(scale, scale), float(dfs[0]) if alike else dfs
+
+
+def _overlaps(levels: Sequence[Level], objective: str, arm: str) -> np.ndarray:
+    """Return the runs of an arm that two levels have in common, over the geometric mean of their numbers."""
+    own = []
+    for level in levels:
+        counted = np.isfinite(level.fits[objective].residuals)
+        if len(level.arms):
+            counted &= level.arms == arm
+        own.append(level.runs[counted])
+    shares = np.ones((len(levels), len(levels)))
+    for one, first in enumerate(own):
+        for other, second in enumerate(own[:one]):
+            size = max(1.0, float(len(first) * len(second)) ** 0.5)
+            shares[one, other] = shares[other, one] = len(np.intersect1d(first, second)) / size
+    return shares
 
 
 def residuals_by_run(levels: Sequence[Level], objective: str) -> np.ndarray:

@@ -17,10 +17,12 @@ from analysis.ksweep import k_sweep
 from analysis.pareto import pareto
 from analysis.positions import positions
 from analysis.recommendation_table import recommendation
+from analysis.search_section import search
 from analysis.section import Section
 from analysis.stepcost import step_cost
 
 SECTIONS: dict[str, Callable[[Sweep], Section]] = {
+    "search": search,
     "drift": drift,
     "conversations": conversations,
     "k_sweep": k_sweep,

@@ -9,7 +9,7 @@ import pytest
 from analysis.confirmation import confirmations, winner
 from analysis.rows import Ratio, VerdictRow
 from analysis.summary import summarise
-from jobs.result import CellResult
+from jobs.result import CONFIRMATION, CellResult
 
 ROW = VerdictRow(
     arm="a",
@@ -78,7 +78,7 @@ def test_fresh_blocks_are_judged_by_themselves(
 ) -> None:
     planned = make_sweep([true_arm(ratios={4: 1.5})], levels=[4], noise=0.01, seed=3)
     fresh = [
-        replace(cell, block=cell.block + 3, round=1, cell=f"fresh-{cell.cell}")
+        replace(cell, block=cell.block + 3, round=1, kind=CONFIRMATION, cell=f"fresh-{cell.cell}")
         for cell in make_sweep([true_arm(ratios={4: 1.0})], levels=[4], blocks=2, noise=0.001, seed=4)
     ]
     alone, both = summarise(planned, threshold=0.02), summarise([*planned, *fresh], threshold=0.02)

@@ -13,7 +13,7 @@ from analysis.frame import cells_frame
 from analysis.report import render, write_report
 from analysis.summary import summarise
 from jobs.metric_names import METRICS
-from jobs.result import FAILED, INVALID, OPENING, TREATMENT, CellResult, Gate
+from jobs.result import CONFIRMATION, FAILED, INVALID, OPENING, TREATMENT, CellResult, Gate
 
 Sweep = Callable[..., list[CellResult]]
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -146,7 +146,7 @@ def test_sections_and_numbers(tmp_path: Path, troubled: list[CellResult]) -> Non
 def test_a_confirmation_stands_apart(tmp_path: Path, make_sweep: Sweep, true_arm: Any) -> None:
     planned = make_sweep([true_arm()], blocks=2)
     fresh = [
-        dataclasses.replace(cell, block=cell.block + 2, round=1, cell=f"fresh-{cell.cell}")
+        dataclasses.replace(cell, block=cell.block + 2, round=1, kind=CONFIRMATION, cell=f"fresh-{cell.cell}")
         for cell in make_sweep([true_arm()], blocks=2, levels=[4])
     ]
     summary = summarise([*planned, *fresh], threshold=0.02)
