@@ -43,7 +43,7 @@ def confirming_round(
     planned = next(block for block in plan.blocks if any(run.arm == best.arm for run in block.runs))
     there = {run.arm for run in planned.runs}
     added = [entry.arm for entry in schedules if entry.arm is not None and entry.schedule.baseline in there]
-    wanted = [(best.arm, plan.arm(best.arm).pair_key, (level,))]
+    wanted: list[tuple[str, str, tuple[LoadLevel, ...]]] = [(best.arm, plan.arm(best.arm).pair_key, (level,))]
     wanted += [(arm.digest, arm.pair_key, arm.levels) for arm in added]
     runs = enclosed(
         _openings(plan, wanted), [Run(arm=arm, role=TREATMENT, levels=own) for arm, _, own in wanted]

@@ -9,12 +9,12 @@ from analysis.summary import summarise
 from jobs.block import BlockRunner
 from jobs.cell import failed_result
 from jobs.errors import WorkloadError
-from jobs.result import CONFIRMATION, FAILED
+from jobs.result import CONFIRMATION, FAILED, SEARCH, CellResult
 from jobs.task import CellReport, EngineReport, EngineStopped
 from jobs.workload.bind import digest_of, read, write
 from jobs.workload.tokens import TokenWorkload
 from orchestrator.budget import Budget, budget_words
-from orchestrator.confirming import confirming_round
+from orchestrator.confirming import Proposal, confirming_round
 from orchestrator.errors import LockLostError, PlacementError
 from orchestrator.estimate import read_pace
 from orchestrator.interrupts import Interrupted, Interrupts
@@ -29,6 +29,7 @@ from orchestrator.retries import BLOCK_RETRIES, worth_another_try
 from orchestrator.rounds import Rounds
 from orchestrator.scheduling import proposed
 from orchestrator.scribe import Scribe
+from orchestrator.searching import search_round, search_words
 from orchestrator.standing import BlockEnded
 from orchestrator.status import Status
 from orchestrator.tracking import Recorder
@@ -168,9 +169,11 @@ class _Sweep:
             if self.new_cells:  # nodes left, and what is left fits none: report what was measured
                 self._finish()
             raise
+        for line in search_words(self.plan, self.rounds.rounds, self.ledger.results()):
+            self.around.say(line)
         if self.plan.budget is not None and self.budget.left_out:
             self.around.say(budget_words(self.budget, device_hours=self.plan.budget, unit=self.plan.unit))
-        elif self.plan.confirm and not self.rounds.rounds:
+        elif self.plan.confirm and not self.rounds.of(CONFIRMATION):
             self.around.say("no arm wins, so there is none to confirm in fresh blocks (design.confirm)")
         return self._finish()
 
@@ -182,19 +185,28 @@ class _Sweep:
 
     def _next_round(self) -> list[Segment]:
         """Append the round that the results ask for, and return its segments; none if they ask for none."""
-        if not self.plan.confirm or self.budget.left_out:
+        if self.budget.left_out:
             return []
         results = self.ledger.results()
-        summary = summarise(results, threshold=self.plan.threshold, objective=self.plan.objective)
-        schedules = proposed(self.plan, results)
-        asked = confirming_round(self.plan, self.rounds.rounds, summary, schedules)
+        kind, asked = SEARCH, search_round(self.plan, self.rounds.rounds, results)
+        if asked is None:
+            kind, asked = CONFIRMATION, self._confirming(results)
         if asked is None:
             return []
+        proposal = asked
         added = self.scribe.write(
-            lambda: self.rounds.append(CONFIRMATION, asked.reason, asked.blocks, asked.arms), "a round"
+            lambda: self.rounds.append(kind, proposal.reason, proposal.blocks, proposal.arms), "a round"
         )
-        self.around.say(f"round {added.index} {added.reason}: {len(added.blocks)} fresh blocks")
+        blocks = f"{len(added.blocks)} fresh block{'s' if len(added.blocks) > 1 else ''}"
+        self.around.say(f"round {added.index} {added.reason}: {blocks}")
         return pending(self.plan, results, blocks=added.blocks)
+
+    def _confirming(self, results: list[CellResult]) -> Proposal | None:
+        """Return the round that measures the winner again; None where none wins, or none is to be."""
+        if not self.plan.confirm:
+            return None
+        summary = summarise(results, threshold=self.plan.threshold, objective=self.plan.objective)
+        return confirming_round(self.plan, self.rounds.rounds, summary, proposed(self.plan, results))
 
     def _measure(self, segments: Sequence[Segment]) -> None:
         """Run `segments`, and in new ones what is worth another try."""

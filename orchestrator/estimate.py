@@ -9,6 +9,7 @@ from jobs.result import CellResult
 from orchestrator.pace import Pace
 from orchestrator.pending import Segment
 from orchestrator.plan import Block, Plan, Run
+from orchestrator.searching import worst_round
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,8 @@ class Estimate:
 
     blocks: tuple[BlockSize, ...]
     """In the plan's order."""
+    rounds: tuple[BlockSize, ...]
+    """Of one round of a search at most; empty where there is none."""
     guessed_cells: int
     """Cells whose own duration is unknown: they count with the closest known one."""
 
@@ -54,6 +57,7 @@ def estimate(plan: Plan, pace: Pace) -> Estimate:
     planned = [(run.arm, level.label) for block in plan.blocks for run in block.runs for level in run.levels]
     return Estimate(
         blocks=tuple(_size(plan, block, pace, stateful) for block in plan.blocks),
+        rounds=tuple(_size(plan, block, pace, stateful) for block in worst_round(plan)),
         guessed_cells=sum(not pace.timed(arm, load) for arm, load in planned),
     )
 

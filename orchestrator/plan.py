@@ -1,6 +1,5 @@
 """The plan: arms, blocks and cells, resolved and digested. One JSON file reproduces the sweep."""
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
@@ -12,9 +11,10 @@ from jobs.load import LoadLevel
 from jobs.result import PLANNED
 from jobs.slo import Slo
 from orchestrator.acceptance_keys import ACCEPTANCE_KEYS
+from orchestrator.names import check_name
+from orchestrator.search_plan import SearchPlan
 
 SCHEMA = 1
-_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 _IN_LABEL = frozenset(
     {
@@ -204,6 +204,8 @@ class Plan:
     """Device-hours after which no further block starts; no part of the digest, so that it can be raised."""
     confirm: int = 0
     """Fresh blocks for the winner; no part of the digest: they are a round of their own."""
+    search: SearchPlan | None = None
+    """Search of levels; no part of the digest: its rounds are their own."""
     gpu_hour_price: float | None = None
     """Price of a GPU-hour (device-hour where there is no GPU) in `currency`; no part of the digest."""
     currency: str = "USD"
@@ -307,6 +309,7 @@ class Plan:
         fields["timeouts"] = Timeouts(**data["timeouts"])
         fields["cache"] = CachePlan(**data["cache"])
         fields["slo"] = Slo(**data.get("slo", {}))
+        fields["search"] = SearchPlan(**data["search"]) if data.get("search") else None
         fields["notes"] = tuple(data["notes"])
         fields["overrides"] = tuple(data["overrides"])
         plan = cls(**fields)
@@ -344,17 +347,3 @@ def block_from(data: Mapping[str, Any]) -> Block:
         round=data["round"],
         kind=data.get("kind", PLANNED),
     )
-
-
-def check_name(name: str) -> None:
-    """Refuse a sweep's name that is no name of a folder.
-
-    Raises:
-        ValueError: the message says what to use.
-    """
-    if not _NAME.fullmatch(name):
-        message = (
-            f"name is {name!r}; it becomes a folder: use up to 100 letters, digits, '.', '_' and '-', with a "
-            "letter or digit first"
-        )
-        raise ValueError(message)

@@ -1,12 +1,14 @@
 """Tables for the terminal: what a plan would run, in which order, and what it takes."""
 
+from collections.abc import Sequence
+
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from jobs.result import TREATMENT
 from orchestrator.balance import Balance, balance
-from orchestrator.estimate import Estimate, device_time
+from orchestrator.estimate import BlockSize, Estimate, device_time
 from orchestrator.plan import Arm, Block, Plan, Run
 
 
@@ -96,6 +98,8 @@ def _size(plan: Plan, size: Estimate, order: Balance) -> list[Text]:
         _balance_words(order, blocks=len(plan.blocks)),
         workload,
     ]
+    if plan.search is not None:
+        lines.append(_search_words(plan, size.rounds))
     if plan.confirm:
         lines.append(
             f"then {plan.confirm} fresh blocks of the winner and its baseline, if one wins (design.confirm)"
@@ -106,6 +110,20 @@ def _size(plan: Plan, size: Estimate, order: Balance) -> list[Text]:
             "(design.budget)"
         )
     return [Text(line) for line in lines if line]
+
+
+def _search_words(plan: Plan, one: Sequence[BlockSize]) -> str:
+    """Return what a search may add."""
+    assert plan.search is not None
+    count = plan.search.rounds
+    known = [block.device_seconds for block in one if block.device_seconds is not None]
+    seconds = count * sum(known) if len(known) == len(one) else None
+    return (
+        f"then up to {count} rounds that search ({plan.search.kind}) until an arm's interval is at most "
+        f"{plan.search.width:g} times wide (load.search_width): at most "
+        f"{count * sum(block.engine_starts for block in one)} engine starts and "
+        f"{count * sum(block.cells for block in one)} cells more, time {device_time(seconds, plan.unit)}"
+    )
 
 
 def _balance_words(found: Balance, *, blocks: int) -> str:

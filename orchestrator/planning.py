@@ -25,7 +25,9 @@ from orchestrator.goals import check_confirm, check_objective, check_price, slo_
 from orchestrator.labels import check_require
 from orchestrator.levels import ascending, check_one_axis, open_loop_notes
 from orchestrator.models import folder_digest, model_folder, resolve_model
-from orchestrator.plan import POLICIES, WAIT, Cluster, Plan, Timeouts, check_name
+from orchestrator.names import check_name
+from orchestrator.plan import POLICIES, WAIT, Cluster, Plan, Timeouts
+from orchestrator.searching import check_range, search_plan
 from orchestrator.secrecy import check_no_secrets
 from orchestrator.sharing import check_share, sharing_notes
 from orchestrator.strategy import cache_plan, strategy_refusals
@@ -41,6 +43,9 @@ SHARED = (
     "cache.prime",
     "cache.expect",
     "cache.reset_seconds",
+    "load.search",
+    "load.search_width",
+    "load.search_rounds",
     "design",
     "cluster",
     "tracking",
@@ -87,6 +92,7 @@ def make_plan(points: Sequence[Point]) -> Planned:
     design = shared["design"]
     _check_design(design)
     slo = slo_of(design["slo"])
+    search = search_plan(shared["load"], design)
     check_objective(design["objective"], slo)
     arms = build_arms(
         entries,
@@ -100,6 +106,7 @@ def make_plan(points: Sequence[Point]) -> Planned:
         share=design["share"],
     )
     check_settings([arm.config for arm in arms.allowed])
+    check_range(search, arms.allowed)
     bound = bind_workload(shared["workload"], [arm.config for arm in arms.allowed], seed=shared["seed"])
     levels = ascending({level for arm in arms.allowed for level in arm.levels})
     check_one_axis(levels)
@@ -132,6 +139,7 @@ def make_plan(points: Sequence[Point]) -> Planned:
         overrides=_words(points),
         budget=design["budget"],
         confirm=design["confirm"],
+        search=search,
         gpu_hour_price=design["gpu_hour_price"],
         currency=design["currency"],
     )

@@ -151,6 +151,7 @@ class WorkloadSchema:
     """Group `workload`: the conversations that all arms replay."""
 
     name: str = MISSING
+    """Name of the workload in plans and results."""
     format: str = MISSING
     """Importer: `builtin`, `chat_jsonl`, `sharegpt`, `mooncake`, `weka`, ... (docs/workloads.md)."""
     paths: list[str] = field(default_factory=list)
@@ -193,6 +194,13 @@ class LoadSchema:
     """Open loop: seconds of arrivals; null for one pass over the workload."""
     max_inflight: int = 1024
     """Open loop: requests in flight that are never exceeded; a request that has to wait fails the cell."""
+    search: str | None = None
+    """Further levels, between the lowest and the highest, placed by what was seen: `crossover` (up to which
+    level an arm beats its baseline) or `slo` (keeps `design.slo`); null for the levels as given."""
+    search_width: float = 1.25
+    """Upper over lower end of an arm's 95 % interval at which its search ends."""
+    search_rounds: int = 12
+    """Most rounds of a search; each is one block of the arms still open."""
 
 
 @dataclass

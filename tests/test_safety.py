@@ -12,9 +12,8 @@ from engines.spec import EngineConfig, Model
 from orchestrator import cli
 from orchestrator.errors import ConfigError
 from orchestrator.ledger import Ledger
-from orchestrator.names import folder_name
+from orchestrator.names import check_name, folder_name
 from orchestrator.pending import cell_id, pending
-from orchestrator.plan import check_name
 from orchestrator.planning import make_plan
 from orchestrator.saved import read_plan
 from orchestrator.sweep import collect

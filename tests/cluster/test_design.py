@@ -16,7 +16,7 @@ from benchmarks.sleeping import made_up
 from engines.digest import seed_of
 from jobs.block import BlockRunner
 from jobs.metric_names import METRICS
-from jobs.result import CLOSING, OPENING, TREATMENT, CellResult
+from jobs.result import CLOSING, CONFIRMATION, OPENING, PLANNED, SEARCH, TREATMENT, CellResult
 from jobs.task import BlockTask, CellReport, EngineReport, Report
 from orchestrator.driver import run_sweep
 from orchestrator.planning import make_plan
@@ -42,6 +42,22 @@ class Known:
             for cell in run.cells:
                 ratio = 1.0 if run.config.drafter.is_none else self.fresh if task.round else 1.5
                 figure = 100.0 * ratio * (1.0 + 0.002 * (seed_of(cell.cell) % 1000) / 1000)
+                metrics = dict.fromkeys(METRICS, figure)
+                yield CellReport(
+                    result=made_up(task, run, cell, metrics=metrics, seconds=1.0, start_seconds=0.1)
+                )
+
+
+class Falling(Known):
+    """A treatment whose ratio falls through 1 at C=10."""
+
+    def run(self, task: BlockTask) -> Iterator[Report]:
+        """Yield each cell at once, with a noise of up to one per cent."""
+        for run in task.runs:
+            yield EngineReport(run=run.run, label=run.config.label, ready=True, seconds=0.1)
+            for cell in run.cells:
+                ratio = 1.0 if run.config.drafter.is_none else (10.0 / cell.level.value) ** 0.2
+                figure = 100.0 * ratio * (1.0 + 0.01 * (seed_of(cell.cell) % 1000) / 1000)
                 metrics = dict.fromkeys(METRICS, figure)
                 yield CellReport(
                     result=made_up(task, run, cell, metrics=metrics, seconds=1.0, start_seconds=0.1)
@@ -126,3 +142,33 @@ def test_a_budget_stops_between_blocks_and_the_same_words_go_on(local_ray: None,
     assert Counter((cell.block, cell.segment) for cell in after) == {(0, 0): 3, (1, 0): 3}, said
     assert len(summary["rows"]) == 1
     assert not any("did not start" in line for line in said)
+
+
+def test_a_search_adds_rounds_at_levels_of_its_own_until_the_crossover_is_known(
+    local_ray: None, tmp_path: Path
+) -> None:
+    grid = ("drafter.k=3", "load.concurrency=[1,64]", "design.blocks=2")
+    before, _, _ = sweep(tmp_path, Falling, *grid)
+    assert {cell.kind for cell in before} == {PLANNED}
+    words = (*grid, "load.search=crossover", "load.search_width=1.3", "design.confirm=2")
+    results, summary, said = sweep(tmp_path, Falling, *words)
+    assert {cell.cell for cell in before} < {cell.cell for cell in results}, "the same sweep goes on"
+    searched = [cell for cell in results if cell.kind == SEARCH]
+    rounds = {cell.round for cell in searched}
+    assert rounds == set(range(1, len(rounds) + 1))
+    for number in rounds:
+        own = [cell for cell in searched if cell.round == number]
+        assert Counter(cell.role for cell in own) == dict.fromkeys(
+            (OPENING, TREATMENT, CLOSING), len({cell.level for cell in own})
+        ), "pairs stay pairs"
+    (row,) = [row for row in summary["crossovers"] if row["objective"] == "total"]
+    low, high = row["crossover"]["low"], row["crossover"]["high"]
+    assert low <= 10.0 <= high
+    assert high / low <= 1.3
+    assert set(row["levels"]) == {cell.level for cell in results if cell.counts}, "searched cells count"
+    assert any(line.startswith("round 1 searches. tp1/eagle3-k3: crossover on total") for line in said)
+    assert any(f"crossover on total throughput {low:.3g} to {high:.3g}" in line for line in said)
+    assert {cell.round for cell in results if cell.kind == CONFIRMATION} == {len(rounds) + 1}
+    again, same, _ = sweep(tmp_path, Falling, *words)
+    assert len(again) == len(results), "it has ended"
+    assert same["crossovers"] == summary["crossovers"]

@@ -157,7 +157,7 @@ def test_a_round_is_pending_until_it_is_measured_and_its_tasks_carry_it(
 
 
 def test_a_round_is_plain_json(small_plan: Plan) -> None:
-    found = Round(index=1, reason="why", blocks=small_plan.blocks, parent="p")
+    found = Round(index=1, reason="why", kind=CONFIRMATION, blocks=small_plan.blocks, parent="p")
     assert Round.from_dict(json.loads(json.dumps(found.to_dict()))) == found
     assert found.digest != replace(found, parent="q").digest
     assert found.digest == replace(found, reason="other words").digest
