@@ -9,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PIP_OPTIONS := --quiet --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart quickstart-vllm install test test-cluster test-real test-kills lint format clean
+.PHONY: help quickstart quickstart-vllm install test test-cluster test-real test-kills lint docs format clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 20
@@ -53,6 +53,9 @@ lint: $(VENV)/.dev  ## ruff, ruff format, mypy strict, import directions
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_import_direction.py
+
+docs: $(VENV)/.dev  ## build the documentation into build/site; a broken link fails
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --clean
 
 format: $(VENV)/.dev  ## rewrite the code in the house format
 	$(BIN)/ruff check --fix .
