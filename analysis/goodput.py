@@ -50,7 +50,7 @@ def within(requests: pd.DataFrame, limits: Mapping[str, float]) -> np.ndarray:
     Raises:
         ValueError: a limit that is none, or not positive.
     """
-    good = requests["error"].isna().to_numpy(dtype=bool)
+    good = requests["error"].isna().to_numpy(dtype=bool, copy=True)
     for name, limit in limits.items():
         if name not in LIMITS or not limit > 0.0:
             message = f"limit {name} = {limit} ms is none; limits are {', '.join(LIMITS)}, more than 0"

@@ -85,9 +85,11 @@ def on_front(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     same = np.zeros(y.shape, dtype=bool)
     sorted_x = np.take_along_axis(x, order, axis=-1)
     same[:, 1:] = (sorted_x[:, 1:] == sorted_x[:, :-1]) & (sorted_y[:, 1:] == sorted_y[:, :-1])
-    free = (sorted_y > best) | (same & (sorted_y >= best))
+    # of equal points the first one stands for all
+    first = np.maximum.accumulate(np.where(same, 0, np.arange(y.shape[1])), axis=-1)
+    free = np.take_along_axis(sorted_y > best, first, axis=-1)
     found = np.zeros(y.shape, dtype=bool)
-    np.put_along_axis(found, order, free & np.isfinite(sorted_y), axis=-1)
+    np.put_along_axis(found, order, free & np.isfinite(sorted_x + sorted_y), axis=-1)
     return found
 
 

@@ -21,6 +21,7 @@ from engines.registry import engine_named
 from engines.schedule import KRange
 from engines.spec import EngineConfig
 from jobs.result import MEASURED, CellResult
+from orchestrator.levels import level_at
 from orchestrator.plan import Arm, Plan
 
 IN_FLIGHT = "window/in_flight"
@@ -65,7 +66,9 @@ def scheduled_arm(plan: Plan, schedule: Schedule, results: Sequence[CellResult])
         return replace(nothing, refused=error.message)
     if reasons := dict.fromkeys(refusal.reason for refusal in engine.refusals(config)):
         return replace(nothing, refused="; ".join(reasons))
-    levels = tuple(level for level in longest.levels if level.value in schedule.probes)
+    levels = tuple(
+        level_at(longest.levels[0], value) for value in schedule.probes
+    )  # a search may have found it
     factors = {**longest.factors, **{key: "by batch" for key in longest.factors if key == "drafter.k"}}
     return replace(nothing, arm=Arm(config=config, levels=levels, factors=factors))
 

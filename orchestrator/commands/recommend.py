@@ -33,9 +33,10 @@ def run(arguments: Sequence[str]) -> int:
     from analysis.traffic_file import read_traffic  # noqa: PLC0415 - see above
     from orchestrator.recommending import advice_view, advise  # noqa: PLC0415 - see above
 
-    plan = read_plan(options.sweep)
     limits = {"ttft_ms": options.slo_ttft_ms, "tpot_ms": options.slo_tpot_ms, "e2el_ms": options.slo_e2el_ms}
-    sweep = checked(load_sweep(options.sweep), slo_of(limits).limits)
+    asked = slo_of(limits).limits
+    plan = read_plan(options.sweep)
+    sweep = checked(load_sweep(options.sweep), asked)
     traffic = None if options.traffic is None else read_traffic(options.traffic)
     found = recommend(sweep, objective=options.objective)
     price = plan.gpu_hour_price if options.price is None else options.price
@@ -61,7 +62,6 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="specload recommend",
         description=SUMMARY,
-        epilog="example: specload recommend results/SWEEP --traffic running.json --price 2.5",
     )
     parser.add_argument("sweep", type=Path, help="results/SWEEP")
     parser.add_argument(

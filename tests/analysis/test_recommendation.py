@@ -15,7 +15,7 @@ LONG = {1: 1.8, 4: 1.30, 16: 0.90, 64: 0.60}
 LEVELS = (1, 4, 16, 64)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def arms(true_arm):
     return (
         true_arm(label="tp1/eagle3-k1", drafter="eagle3", k=1, ratios=SHORT),
@@ -27,8 +27,13 @@ def of(results, **plan):
     return Sweep(directory=Path("results/s"), plan=plan, cells=cells_frame(results), results=results)
 
 
-def test_one_configuration_a_range_with_edges_between_levels(make_sweep, arms):
-    found = recommend(of(make_sweep(arms, levels=LEVELS, blocks=4, noise=0.004)))
+@pytest.fixture(scope="module")
+def found(make_sweep, arms):
+    """The recommendation of a sweep whose best draft length falls with load."""
+    return recommend(of(make_sweep(arms, levels=LEVELS, blocks=4, noise=0.004)))
+
+
+def test_one_configuration_a_range_with_edges_between_levels(found):
     labels = [part.candidate.label for part in found.ranges]
     assert labels == ["tp1/eagle3-k5", "tp1/eagle3-k1", "tp1/none"]
     # ln(1.30/1.25) and ln(0.90/1.10) cross at a share of the way in log load; so do ln 1.10 and ln 0.90
@@ -44,8 +49,7 @@ def test_one_configuration_a_range_with_edges_between_levels(make_sweep, arms):
     assert [found.status(part) for part in found.ranges] == [PROVISIONAL, PROVISIONAL, NO_NEED]
 
 
-def test_margins_are_over_the_baseline_and_over_the_runner_up(make_sweep, arms):
-    found = recommend(of(make_sweep(arms, levels=LEVELS, blocks=4, noise=0.004)))
+def test_margins_are_over_the_baseline_and_over_the_runner_up(found):
     (choice,) = found.at(1)
     assert choice.over_baseline.value == pytest.approx(1.8, rel=0.02)
     assert choice.runner_up.label == "tp1/eagle3-k1"
@@ -57,8 +61,8 @@ def test_margins_are_over_the_baseline_and_over_the_runner_up(make_sweep, arms):
     assert "no arm with a drafter wins (loses)" in top.reason
 
 
-def test_k_by_load_comes_of_the_same_ranges(make_sweep, arms):
-    (schedule,) = recommend(of(make_sweep(arms, levels=LEVELS, blocks=4, noise=0.004))).schedules
+def test_k_by_load_comes_of_the_same_ranges(found):
+    (schedule,) = found.schedules
     assert [(step.k, step.levels) for step in schedule.steps] == [(5, (1, 4)), (1, (16,)), (0, (64,))]
     assert schedule.probes == (4, 16, 64)
     assert (schedule.longest.k, schedule.steps[0].low, schedule.steps[-1].high) == (5, 0.0, None)
@@ -73,7 +77,7 @@ def test_no_schedule_where_one_configuration_is_ahead_of_it(make_sweep, true_arm
 
 def test_what_does_not_win_is_not_recommended(make_sweep, true_arm):
     small = true_arm(label="tp1/eagle3-k1", drafter="eagle3", k=1, ratios=dict.fromkeys(LEVELS, 1.01))
-    (part,) = recommend(of(make_sweep([small], levels=LEVELS, blocks=4, noise=0.004))).ranges
+    (part,) = recommend(of(make_sweep([small], levels=(1, 4), blocks=4, noise=0.004))).ranges
     assert part.candidate.label == "tp1/none"
     assert "no arm with a drafter wins" in part.choices[0].reason
     one = recommend(of(make_sweep([true_arm()], blocks=1)))
@@ -113,9 +117,9 @@ def test_no_choice_where_client_and_engine_shared_a_core(make_sweep, arms):
 
 def test_layouts_of_one_slice_compete_and_a_better_baseline_wins(make_sweep, true_arm):
     """Their baselines are alike here, so the second layout's arm is ahead of the first's by its ratio."""
-    first = true_arm(label="tp1/eagle3-k1", drafter="eagle3", k=1, ratios=dict.fromkeys(LEVELS, 1.3))
-    second = replace(first, label="tp2/eagle3-k1", layout="tp2", ratios=dict.fromkeys(LEVELS, 1.5))
-    found = recommend(of(make_sweep([first, second], levels=LEVELS, blocks=4, noise=0.004)))
+    first = true_arm(label="tp1/eagle3-k1", drafter="eagle3", k=1, ratios={1: 1.3, 4: 1.3})
+    second = replace(first, label="tp2/eagle3-k1", layout="tp2", ratios={1: 1.5, 4: 1.5})
+    found = recommend(of(make_sweep([first, second], levels=(1, 4), blocks=4, noise=0.004)))
     (part,) = found.ranges
     assert (part.group, part.candidate.label) == ("tp1, tp2", "tp2/eagle3-k1")
     assert part.choices[0].runner_up.label == "tp1/eagle3-k1"
@@ -127,7 +131,7 @@ def test_fresh_blocks_confirm_or_take_back(make_sweep, arms):
     def fresh(ratio):
         again = replace(arms[1], ratios={1: ratio})
         return [
-            replace(result, block=result.block + 10, round=1, cell=f"fresh-{result.cell}")
+            replace(result, block=result.block + 10, kind="confirmation", cell=f"fresh-{result.cell}")
             for result in make_sweep([again], levels=(1,), blocks=3, noise=0.004, seed=5)
         ]
 
