@@ -11,8 +11,7 @@ from scipy.interpolate import PchipInterpolator
 from analysis.crossover import Crossover, find_crossover
 from analysis.prices import Prices
 from analysis.search_curve import Curve
-from analysis.search_interval import ends
-from jobs.load import CONCURRENCY
+from analysis.search_interval import WHOLE_NUMBERS, ends
 
 LARGEST = 3
 """Levels of a bundle, at most: an engine start is worth several."""
@@ -85,10 +84,10 @@ def candidates(curve: Curve, found: Crossover, *, spacing: float) -> tuple[float
     places += [math.sqrt(a * b) for a, b in itertools.pairwise(known) if a <= point <= b]
     new: list[float] = []
     for place in _in_gaps(places, curve):
-        level = float(round(place)) if curve.axis == CONCURRENCY else float(f"{place:.3g}")
+        level = float(round(place)) if curve.axis == WHOLE_NUMBERS else float(f"{place:.3g}")
         far = all(max(level / other, other / level) >= spacing for other in [*known, *new])
         gap = (
-            curve.axis == CONCURRENCY
+            curve.axis == WHOLE_NUMBERS
             and level not in known
             and level not in new
             and level < 1.0 / (spacing - 1.0)

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 from analysis.crossover import Crossover
 
+WHOLE_NUMBERS = "concurrency"
+"""Axis whose levels are whole numbers: a closed loop's users."""
 BEYOND = 2.0
 """An end beyond the levels counts as so many times the last one: nothing beyond is ever measured."""
 
@@ -21,4 +23,4 @@ def ends(found: Crossover, levels: Sequence[float]) -> tuple[float, float]:
 
 def integers_decided(low: float, high: float, axis: str) -> bool:
     """Tell whether the interval lies between two whole numbers of users: no level is left between them."""
-    return axis == "concurrency" and math.ceil(high) - math.floor(low) <= 1
+    return axis == WHOLE_NUMBERS and math.ceil(high) - math.floor(low) <= 1
