@@ -152,9 +152,7 @@ def _number(path: Path, number: int, text: str) -> float | None:
 
 def _series(path: Path, name: str, samples: list[tuple[float, float]]) -> Series:
     if len(samples) < 2:
-        message = (
-            f"{path}: {name} has {len(samples)} samples; two are needed to know how long one holds"
-        )
+        message = f"{path}: {name} has {len(samples)} samples; two are needed to know how long one holds"
         raise ResultsError(message)
     samples = sorted(samples)
     time = np.array([when for when, _ in samples])
