@@ -73,15 +73,15 @@ def candidates(curve: Curve, found: Crossover, *, spacing: float) -> tuple[float
     low, high = max(low, curve.levels[0]), min(high, curve.levels[-1])
     low, high = min(low, curve.levels[-1]), max(high, curve.levels[0])
     point = _point(found, low, high)
-    known = list(curve.levels)
-    usable = [level for level, mean in zip(known, curve.means, strict=True) if math.isfinite(mean)]
+    known = [*curve.levels, *curve.barred]
+    usable = [level for level, mean in zip(curve.levels, curve.means, strict=True) if math.isfinite(mean)]
     near = [
         max((x for x in usable if x <= low), default=None),
         min((x for x in usable if x >= high), default=None),
     ]
     old = {level for level in usable if low <= level <= high} | {level for level in near if level is not None}
     places = [low, high, point, math.sqrt(low * point), math.sqrt(point * high)]
-    places += [math.sqrt(a * b) for a, b in itertools.pairwise(known) if a <= point <= b]
+    places += [math.sqrt(a * b) for a, b in itertools.pairwise(curve.levels) if a <= point <= b]
     new: list[float] = []
     for place in _in_gaps(places, curve):
         level = float(round(place)) if curve.axis == WHOLE_NUMBERS else float(f"{place:.3g}")
@@ -124,7 +124,7 @@ def predicted_width(curve: Curve, levels: Sequence[float], blocks: int) -> float
     after = counts.copy()
     after[chosen] += blocks
     covariance = sums / np.outer(after, after)
-    df = np.full(len(whole), float(np.sum(curve.df) if np.size(curve.df) > 1 else curve.df))
+    df = np.full(len(whole), curve.pooled_df)
     df[old] = curve.df
     for place in chosen:
         if counts[place]:

@@ -6,7 +6,7 @@ curve, too, and the noise between blocks is all in it.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,10 @@ class Curve:
     """Degrees of freedom behind it, one number or one a level."""
     correlation: float = 0.0
     """Of two levels of one engine."""
+    pooled_df: float = 1.0
+    """Degrees of freedom that a new level borrows until it has a replicate of its own."""
+    barred: tuple[float, ...] = ()
+    """Levels that were tried twice and gave nothing: a third time would not either."""
 
 
 def ratio_curves(cells: pd.DataFrame, objective: str) -> list[Curve]:
@@ -97,7 +101,9 @@ def _ratio_curve(group: pd.DataFrame, levels: Sequence[Level], objective: str, s
     contrasts = [level.fits[objective].contrasts[arm] for level in used]
     means = {level.value: contrast.estimate for level, contrast in zip(used, contrasts, strict=True)}
     blocks = [contrast.pairs for contrast in contrasts]
-    return _with_failures(group, means, blocks, known or (None, None), shared)
+    pooled = sum(level.fits[objective].df for level in levels if level.fits[objective].variance is not None)
+    curve = _with_failures(group, means, blocks, known or (None, None), shared)
+    return replace(curve, pooled_df=float(max(1, pooled)))
 
 
 def _curve(
@@ -111,13 +117,14 @@ def _curve(
     if variance is not None:
         covariance = shared * variance * (known @ known.T) / np.outer(counts, counts)
         np.fill_diagonal(covariance, variance / counts)
-    return _with_failures(
+    curve = _with_failures(
         group,
         {float(level): float(mean) for level, mean in measured.mean(axis=1).items()},  # type: ignore[arg-type]  # levels are numbers
         [int(count) for count in counts],
         (covariance, None if variance is None else df),
         shared,
     )
+    return replace(curve, pooled_df=max(1.0, df))
 
 
 def _with_failures(
@@ -152,4 +159,10 @@ def _with_failures(
         covariance=whole,
         df=df,
         correlation=shared,
+        barred=tuple(sorted(_tried_twice(group) - set(levels))),
     )
+
+
+def _tried_twice(group: pd.DataFrame) -> set[float]:
+    counts = group["level"].value_counts()
+    return {float(level) for level in counts.index[counts >= 2]}

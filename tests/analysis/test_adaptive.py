@@ -18,7 +18,7 @@ from analysis.search_curve import Curve, ratio_curves
 from analysis.search_interval import integers_decided
 from analysis.search_section import search as section
 from analysis.table import verdict_rows
-from jobs.result import CONFIRMATION
+from jobs.result import CONFIRMATION, INVALID
 from tests.analysis.made import Arm, made_results, made_sweep
 
 FALLING = {1.0: 1.4, 8.0: 1.2, 32.0: 0.9, 128.0: 0.7}
@@ -119,6 +119,29 @@ def test_arms_that_are_decided_leave_the_search_and_confirmations_are_no_part_of
         for cell in made(seed=7)
     ]
     assert next_level(cells_frame([*results, *fresh]), CROSSOVER) == asked
+
+
+def test_a_level_that_was_tried_twice_for_nothing_is_not_tried_again() -> None:
+    results = made()
+    asked = next_level(cells_frame(results), CROSSOVER)
+    assert asked is not None
+    new = set(asked.levels) - set(FALLING)
+    assert new
+    lost = [
+        replace(
+            cell,
+            concurrency=int(level),
+            block=cell.block + 10,
+            outcome=INVALID,
+            cell=f"lost-{cell.cell}-{level}",
+        )
+        for cell in made(blocks=2)
+        for level in new
+        if cell.level == min(FALLING)
+    ]
+    again = next_level(cells_frame([*results, *lost]), CROSSOVER)
+    assert again is not None
+    assert not new & set(again.levels)
 
 
 def test_a_service_level_is_searched_for_arms_and_baselines() -> None:
