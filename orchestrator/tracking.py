@@ -2,14 +2,16 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from analysis.summary import Summary
 from jobs.result import CellResult
 from orchestrator.plan import Plan
 from orchestrator.tracking_mlflow import MlflowRecorder
 from orchestrator.tracking_store import store_uri
 from orchestrator.tracking_writer import BackgroundRecorder
+
+if TYPE_CHECKING:  # pandas and scipy take a second to load, and a sweep begins without them
+    from analysis.summary import Summary
 
 
 class Recorder(Protocol):
@@ -31,7 +33,7 @@ class Recorder(Protocol):
     def ratios(self, rows: Iterable[tuple[str, Mapping[str, float | None]]]) -> None:
         """Show (cell id, ratios to the cell's own baseline) on the cells' runs."""
 
-    def summary(self, summary: Summary) -> None:
+    def summary(self, summary: "Summary") -> None:
         """Show what the sweep says: the curve of each arm, and the verdicts in the sweep's description."""
 
     def close(self, report: Path | None, status: str) -> None:
@@ -68,7 +70,7 @@ class NullRecorder:
     def ratios(self, rows: Iterable[tuple[str, Mapping[str, float | None]]]) -> None:
         """Do nothing."""
 
-    def summary(self, summary: Summary) -> None:
+    def summary(self, summary: "Summary") -> None:
         """Do nothing."""
 
     def close(self, report: Path | None, status: str) -> None:

@@ -1,24 +1,30 @@
 """The curves of a sweep in MLflow: one run per arm, its ratios logged at their load levels. Pure functions.
 
 MLflow draws a metric that has several steps as a line over the steps, one line a run. So the ratio against
-the load by drafter is a chart that its UI offers by itself.
+the load by drafter is a chart that its UI offers by itself. Its charts leave out what is folded up
+below another run, so these runs stand beside their sweep's run and not below it.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
-from analysis.axis import AXES, number
+from analysis.axis import number
 from analysis.objectives import OBJECTIVES
-from analysis.rows import Ratio, VerdictRow
-from analysis.summary import Summary
 from engines.digest import digest
 from orchestrator import tracking_fields as fields
 from orchestrator.plan import Plan
 from orchestrator.tracking_note import markdown
 
+if TYPE_CHECKING:  # pandas and scipy take a second to load, and a sweep begins without them
+    from analysis.rows import Ratio, VerdictRow
+    from analysis.summary import Summary
+
 CURVE = "curve"
 """Tag `specload.kind` of these runs."""
 ID = "specload.curve_id"
+PREFIXES = {"concurrency": "at_C", "rate": "at_rate", "rate_scale": "at_rate_scale"}
+"""Axis of the sweep -> prefix of the metrics: a section of the charts page, which cuts long names."""
 THOUSANDTHS = "_x1000"
 """Ends the prefix of the metrics where levels are no whole numbers: MLflow's steps are."""
 
@@ -28,7 +34,7 @@ class Point:
     """One value of a metric."""
 
     name: str
-    """Metric: `ratio_by_concurrency/total`."""
+    """Metric: `at_C/ratio_total`."""
     step: int
     """Load level, or its thousandfold (`THOUSANDTHS`)."""
     value: float
@@ -41,7 +47,7 @@ class Curve:
     id: str
     """Unique in the sweep."""
     name: str
-    """Of the run: `tp1/eagle3-k3 against concurrency`."""
+    """Of the run: `tp1/eagle3-k3, emulated (quickstart-b162da04c2)`."""
     params: Mapping[str, str]
     tags: Mapping[str, str]
     points: tuple[Point, ...]
@@ -52,7 +58,7 @@ class Curve:
         return digest(asdict(self))
 
 
-def curves(plan: Plan, summary: Summary) -> tuple[Curve, ...]:
+def curves(plan: Plan, summary: "Summary") -> tuple[Curve, ...]:
     """Return the curve of every arm that has a ratio, in the order of the verdict table.
 
     What was measured while client and engine shared a core is a curve of its own: it is not to be compared.
@@ -60,16 +66,15 @@ def curves(plan: Plan, summary: Summary) -> tuple[Curve, ...]:
     groups: dict[tuple[str, bool], list[VerdictRow]] = {}
     for row in summary.rows:
         groups.setdefault((row.arm, row.oversubscribed), []).append(row)
-    scale = 1 if all(row.level.is_integer() for row in summary.rows) else 1000
+    scale = 1 if all(float(row.level).is_integer() for row in summary.rows) else 1000
     found = (_curve(plan, summary, rows, scale) for rows in groups.values())
     return tuple(curve for curve in found if curve.points)
 
 
-def curve_tags(plan: Plan, curve: Curve, parent: str) -> dict[str, str]:
-    """Return the tags of a curve's run under its sweep's run `parent`."""
+def curve_tags(plan: Plan, curve: Curve) -> dict[str, str]:
+    """Return the tags of a curve's run."""
     return {
         **curve.tags,
-        fields.PARENT: parent,
         fields.SWEEP_ID: plan.sweep,
         fields.KIND: CURVE,
         fields.CONTENT: curve.content,
@@ -77,7 +82,7 @@ def curve_tags(plan: Plan, curve: Curve, parent: str) -> dict[str, str]:
     }
 
 
-def _curve(plan: Plan, summary: Summary, rows: list[VerdictRow], scale: int) -> Curve:
+def _curve(plan: Plan, summary: "Summary", rows: list["VerdictRow"], scale: int) -> Curve:
     first = rows[0]
     marks = {
         "emulated": any(row.emulated for row in rows),
@@ -86,7 +91,7 @@ def _curve(plan: Plan, summary: Summary, rows: list[VerdictRow], scale: int) -> 
         "oversubscribed": first.oversubscribed,
     }
     said = "".join(f", {name}" for name, holds in marks.items() if holds)
-    name = f"{first.label} against {AXES[summary.axis].noun}{said}"
+    name = f"{first.label}{said} ({plan.sweep})"
     verdicts = [
         f"- {markdown(row.at)}: **{row.verdict}**, {markdown(row.reason)}"
         + "".join(f"; {markdown(caveat)}" for caveat in row.caveats)
@@ -116,19 +121,19 @@ def _curve(plan: Plan, summary: Summary, rows: list[VerdictRow], scale: int) -> 
             },
             "specload.counterfactual": first.counterfactual,
         },
-        points=tuple(_points(rows, f"by_{summary.axis}{THOUSANDTHS if scale > 1 else ''}", scale)),
+        points=tuple(_points(rows, PREFIXES[summary.axis] + (THOUSANDTHS if scale > 1 else ""), scale)),
     )
 
 
-def _points(rows: Iterable[VerdictRow], by: str, scale: int) -> Iterable[Point]:
+def _points(rows: Iterable["VerdictRow"], prefix: str, scale: int) -> Iterable[Point]:
     for row in rows:
         step = round(row.level * scale)
-        values: dict[str, float | None] = {f"acceptance_{by}/mal": row.mal}
+        values: dict[str, float | None] = {f"{prefix}/mal": row.mal}
         for name in OBJECTIVES:
             ratio: Ratio | None = row.ratio(name)
             if ratio is not None:
-                values[f"ratio_{by}/{name}"] = ratio.value
-                values[f"interval_{by}/{name}_lo"] = ratio.lo
-                values[f"interval_{by}/{name}_hi"] = ratio.hi
+                values[f"{prefix}/ratio_{name}"] = ratio.value
+                values[f"interval_{prefix}/ratio_{name}_lo"] = ratio.lo
+                values[f"interval_{prefix}/ratio_{name}_hi"] = ratio.hi
         for name, value in fields.finite(values).items():
             yield Point(name=name, step=step, value=value)

@@ -1,7 +1,8 @@
 """A sweep in an MLflow store.
 
-An experiment is a study, its parent run a sweep, each child run a cell. Everything is found again by tags, so
-that recording twice changes nothing: a run is replaced only where the cell's result has changed since.
+An experiment is a study, its parent run a sweep, each child run a cell; the arms' curves stand beside it.
+Everything is found again by tags, so that recording twice changes nothing: a run is replaced only where the
+cell's result has changed since.
 """
 
 import logging
@@ -10,9 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from analysis.summary import Summary
 from jobs.result import CellResult
 from orchestrator import tracking_fields as fields
 from orchestrator.errors import TrackingError, TrackingUnreachableError
@@ -21,7 +21,10 @@ from orchestrator.plan import Plan
 from orchestrator.tracking_curves import CURVE, Curve, curve_tags, curves
 from orchestrator.tracking_note import sweep_note
 from orchestrator.tracking_store import ARTIFACTS, first_line, is_server, open_store, store_errors, store_uri
-from orchestrator.tracking_views import KIND, study_note, sweep_views
+from orchestrator.tracking_views import KIND, chart, study_note
+
+if TYPE_CHECKING:  # pandas and scipy take a second to load, and a sweep begins without them
+    from analysis.summary import Summary
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +33,8 @@ RETRY_SECONDS = 60.0
 LOG_TAIL = "engine_log_tail.txt"
 BATCH = 1000
 """Metric values that MLflow takes in one request."""
+VERDICTS = "verdicts.md"
+"""Artifact of the sweep's run with its description: the UI's page of a run may not show that."""
 PARENT_FILES = ("plan.json", "provenance.json", "summary.json")
 """Files of a sweep's folder that hang on its parent run, where they exist."""
 
@@ -118,7 +123,7 @@ class MlflowRecorder:
             if cell in self._runs and (metrics := fields.finite(ratios)):
                 self._attempt(partial(self._add, self._runs[cell], metrics))
 
-    def summary(self, summary: Summary) -> None:
+    def summary(self, summary: "Summary") -> None:
         """Show the curve of each arm on a run of its own, and the verdicts in the sweep's description."""
         self._attempt(partial(self._show, summary))
 
@@ -137,7 +142,7 @@ class MlflowRecorder:
             self._parent_metrics = shown
         self._client.set_terminated(self._parent, status)
 
-    def _show(self, summary: Summary) -> None:
+    def _show(self, summary: "Summary") -> None:
         found = curves(self._plan, summary)
         wanted = {curve.content for curve in found}
         shown: set[str] = set()
@@ -150,13 +155,13 @@ class MlflowRecorder:
         for curve in reversed(found):  # the UI shows the latest first
             if curve.content not in shown:
                 self._draw(curve)
-        self._describe(sweep_note(self._plan, summary, sweep_views(self._experiment, self._plan.sweep)))
+        self._describe(sweep_note(self._plan, summary, chart(self._experiment, self._plan.sweep)))
 
     def _draw(self, curve: Curve) -> None:
         from mlflow.entities import Metric, Param  # noqa: PLC0415  loads for seconds
 
         now = int(time.time() * 1000)
-        tags = curve_tags(self._plan, curve, self._parent)
+        tags = curve_tags(self._plan, curve)
         run = self._client.create_run(self._experiment, run_name=curve.name, tags=tags).info.run_id
         metrics = [Metric(point.name, point.value, now, point.step) for point in curve.points]
         params = [Param(key, value) for key, value in curve.params.items()]
@@ -168,6 +173,7 @@ class MlflowRecorder:
     def _describe(self, note: str) -> None:
         if note != self._note:
             self._client.set_tag(self._parent, fields.NOTE, note)
+            self._client.log_text(self._parent, note, VERDICTS)
             self._note = note
 
     def _attempt(self, action: Callable[[], None]) -> None:
@@ -240,9 +246,15 @@ class MlflowRecorder:
         found = self._client.get_experiment_by_name(name)
         if found is None:
             location = (artifacts / folder_name(name)).as_uri() if artifacts else None
-            made = str(self._client.create_experiment(name, artifact_location=location, tags=KIND))
-            self._client.set_experiment_tag(made, fields.NOTE, study_note(made))
-            return made
+            try:
+                made = str(self._client.create_experiment(name, artifact_location=location, tags=KIND))
+            except self._errors:  # another driver of the same study may have been faster
+                found = self._client.get_experiment_by_name(name)
+                if found is None:
+                    raise
+            else:
+                self._client.set_experiment_tag(made, fields.NOTE, study_note(made))
+                return made
         if found.lifecycle_stage != "active":
             self._client.restore_experiment(found.experiment_id)
         return str(found.experiment_id)
@@ -258,7 +270,7 @@ class MlflowRecorder:
         created = self._client.create_run(
             self._experiment, run_name=self._plan.sweep, tags=fields.sweep_tags(self._plan)
         )
-        note = sweep_note(self._plan, links=sweep_views(self._experiment, self._plan.sweep))
+        note = sweep_note(self._plan, chart=chart(self._experiment, self._plan.sweep))
         run = str(created.info.run_id)
         self._log(run, {}, fields.sweep_params(self._plan))
         self._client.set_tag(run, fields.NOTE, note)

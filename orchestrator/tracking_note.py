@@ -1,14 +1,16 @@
 """The description of a sweep's run in MLflow: its verdicts as Markdown. Pure functions."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from analysis.axis import AXES, number
 from analysis.objectives import OBJECTIVES
-from analysis.rows import Ratio, VerdictRow
-from analysis.summary import Summary
-from analysis.verdict import WINS
 from orchestrator.plan import Plan
+
+if TYPE_CHECKING:  # pandas and scipy take a second to load, and a sweep begins without them
+    from analysis.rows import Ratio, VerdictRow
+    from analysis.summary import Summary
 
 LIMIT = 6000
 """Characters of a description: MLflow servers on MySQL or PostgreSQL keep 8000 of a tag."""
@@ -21,15 +23,15 @@ def markdown(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", _INVISIBLE.sub(" ", text))
 
 
-def sweep_note(plan: Plan, summary: Summary | None = None, links: Sequence[tuple[str, str]] = ()) -> str:
+def sweep_note(plan: Plan, summary: "Summary | None" = None, chart: str = "") -> str:
     """Return the description of a sweep: what it found, what restricts that, and how it was asked for.
 
     Args:
         plan: the sweep.
         summary: what it says; None while it runs for the first time.
-        links: (text, address) of views of the same store.
+        chart: address of its chart in the same store.
     """
-    parts = [" · ".join(f"[{text}]({address})" for text, address in links)]
+    parts = [f"[Chart: ratio against load by drafter]({chart})"] if chart else []
     if summary is None:
         parts.append("The verdicts stand here when the sweep has ended.")
     else:
@@ -40,7 +42,7 @@ def sweep_note(plan: Plan, summary: Summary | None = None, links: Sequence[tuple
     return text if len(text) <= LIMIT else f"{text[:LIMIT].rpartition(chr(10))[0]}\n\n... the report has all."
 
 
-def _found(summary: Summary) -> Iterable[str]:
+def _found(summary: "Summary") -> Iterable[str]:
     kinds = [name for name in ("emulated", "synthetic", "oversubscribed") if getattr(summary, name)]
     if kinds:
         yield f"**Some or all figures are {', '.join(kinds)}.**"
@@ -64,8 +66,10 @@ def _found(summary: Summary) -> Iterable[str]:
         yield "\n".join(lines)
 
 
-def _winners(summary: Summary) -> Iterable[str]:
+def _winners(summary: "Summary") -> Iterable[str]:
     """Say for each load level which arm is best of those that win and that somebody could serve with."""
+    from analysis.verdict import WINS  # noqa: PLC0415 - scipy takes a second to load
+
     best: dict[float, tuple[float, VerdictRow]] = {}
     higher = OBJECTIVES[summary.objective].higher_is_better
     for row in summary.rows:
@@ -79,7 +83,7 @@ def _winners(summary: Summary) -> Iterable[str]:
         yield f"{markdown(row.at)}: **{markdown(row.label)}**, {_ratio(row.ratio(summary.objective))}"
 
 
-def _ratio(ratio: Ratio | None) -> str:
+def _ratio(ratio: "Ratio | None") -> str:
     if ratio is None:
         return "-"
     if ratio.lo is None or ratio.hi is None:

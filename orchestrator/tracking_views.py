@@ -5,38 +5,25 @@ from urllib.parse import quote, urlencode
 from orchestrator import tracking_fields as fields
 from orchestrator.tracking_curves import CURVE
 
+TRAINING = {"workflowType": "machine_learning"}
+"""Part of an address: the UI has two sets of pages, and runs and charts are in this one."""
 KIND = {"mlflow.experimentKind": "custom_model_development"}
 """Tag of an experiment: its page begins with runs, and does not ask what kind it is."""
 
 
 def chart(experiment: str, sweep: str | None = None) -> str:
     """Return the address, on the server, of the charts of ratio against load: of a sweep, or of a study."""
-    return _runs(experiment, f"tags.`{fields.KIND}` = '{CURVE}'", sweep, compareRunsMode="CHART")
-
-
-def table(experiment: str, sweep: str) -> str:
-    """Return the address, on the server, of the table of a sweep's cells."""
-    return _runs(experiment, f"tags.`{fields.KIND}` = 'cell'", sweep)
-
-
-def sweep_views(experiment: str, sweep: str) -> tuple[tuple[str, str], ...]:
-    """Return (text, address) of what a sweep's description links to."""
-    return (
-        ("Chart: ratio against load by drafter", chart(experiment, sweep)),
-        ("Table: all cells", table(experiment, sweep)),
-    )
+    query = f"tags.`{fields.KIND}` = '{CURVE}'"
+    if sweep is not None:
+        query += f" AND tags.`{fields.SWEEP_ID}` = '{sweep}'"
+    words = {"searchFilter": query, "compareRunsMode": "CHART", **TRAINING}
+    return f"#/experiments/{experiment}/runs?{urlencode(words, quote_via=quote)}"
 
 
 def study_note(experiment: str) -> str:
     """Return the description of an experiment."""
     return (
-        "One run per sweep; below it one per arm with its ratios against the load, and one per cell. "
+        "One run per sweep, with a run per cell below it; beside it one per arm, with its ratios against "
+        "the load. "
         f"[Chart: ratio against load by drafter, all sweeps]({chart(experiment)})"
     )
-
-
-def _runs(experiment: str, query: str, sweep: str | None, **state: str) -> str:
-    if sweep is not None:
-        query += f" AND tags.`{fields.SWEEP_ID}` = '{sweep}'"
-    words = urlencode({"searchFilter": query, **state}, quote_via=quote)
-    return f"#/experiments/{experiment}/runs?{words}"

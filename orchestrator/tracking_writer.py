@@ -7,12 +7,15 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from analysis.summary import Summary
 from jobs.result import CellResult
 from orchestrator.errors import TrackingError, TrackingUnreachableError
 from orchestrator.plan import Plan
 from orchestrator.tracking_mlflow import RETRY_SECONDS, MlflowRecorder
+
+if TYPE_CHECKING:  # pandas and scipy take a second to load, and a sweep begins without them
+    from analysis.summary import Summary
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +94,7 @@ class BackgroundRecorder:
         """Have ratios shown on the cells' runs."""
         self._put(partial(self._inner.ratios, list(rows)))
 
-    def summary(self, summary: Summary) -> None:
+    def summary(self, summary: "Summary") -> None:
         """Have the curves and the verdicts shown."""
         self._put(partial(self._inner.summary, summary))
 

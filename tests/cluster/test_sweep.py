@@ -49,12 +49,11 @@ def _check_mlflow(sweeps: Sweeps, *, cells: int) -> None:
     client = MlflowClient(f"sqlite:///{sweeps.folder / 'results' / 'mlflow.db'}")
     (experiment,) = [e for e in client.search_experiments() if e.name != "Default"]
     runs = client.search_runs([experiment.experiment_id], max_results=1000)
-    parents = [run for run in runs if "mlflow.parentRunId" not in run.data.tags]
+    parents = [run for run in runs if run.data.tags["specload.kind"] == "sweep"]
     assert [run.info.run_name for run in parents] == [sweeps.sweep.name]
     children = [run for run in runs if run.data.tags.get("mlflow.parentRunId") == parents[0].info.run_id]
-    kinds = Counter(run.data.tags["specload.kind"] for run in children)
-    assert kinds["cell"] == cells
-    assert kinds["curve"] >= 1
+    assert [run.data.tags["specload.kind"] for run in children] == ["cell"] * cells
+    assert {run.data.tags["specload.kind"] for run in runs} == {"sweep", "cell", "curve"}
     assert "Chart: ratio against load by drafter" in parents[0].data.tags["mlflow.note.content"]
 
 

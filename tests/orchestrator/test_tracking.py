@@ -31,6 +31,7 @@ from orchestrator.tracking import NullRecorder, direct_recorder_for, recorder_fo
 from orchestrator.tracking_mlflow import MlflowRecorder
 from orchestrator.tracking_profile import attach_profile
 from orchestrator.tracking_store import migrations_folder, open_store, store_uri
+from tests.orchestrator.test_tracking_curves import row, said
 
 
 @pytest.fixture(scope="session")
@@ -218,6 +219,29 @@ def test_ratios_land_on_their_own_runs(recorder: MlflowRecorder, small_plan: Pla
     assert metrics["cell-1"]["ratio/total"] == 1.29
     assert "ratio/user_speed" not in metrics["cell-1"]
     assert "ratio/total" not in metrics["cell-2"]
+
+
+def test_what_a_sweep_says_is_drawn_once_and_drawn_anew_where_it_changed(
+    recorder: MlflowRecorder, small_plan: Plan, results: Path
+) -> None:
+    client = open_store(recorder.uri, ours=True)
+    first, second = said(row("a", 1, 1.5), row("a", 16, 0.9), row("b", 1, 1.2)), said(row("a", 1, 1.4))
+    recorder.summary(first)
+    again = direct(small_plan, results)
+    again.open(small_plan, results / small_plan.sweep)
+    again.summary(first)
+    drawn = {run.data.params["arm"]: run for run in runs(results, small_plan, "curve")}
+    assert set(drawn) == {"a", "b"}
+    history = client.get_metric_history(drawn["a"].info.run_id, "at_C/ratio_total")
+    assert sorted((point.step, point.value) for point in history) == [(1, 1.5), (16, 0.9)]
+    (parent,) = runs(results, small_plan, "sweep")
+    assert "mlflow.parentRunId" not in drawn["a"].data.tags, "the charts leave out what is folded up"
+    assert "**a**" in parent.data.tags["mlflow.note.content"]
+    again.summary(second)
+    (only,) = runs(results, small_plan, "curve")
+    assert only.data.metrics["at_C/ratio_total"] == 1.4
+    experiment = client.get_experiment(parent.info.experiment_id)
+    assert experiment.tags["mlflow.experimentKind"] == "custom_model_development"
 
 
 def test_closing_ends_the_parent_with_its_report(
