@@ -1,15 +1,19 @@
 """The command line: `specload COMMAND`, one paragraph and an exit code for every error.
 
-Exit codes: 0 done, 1 it went wrong, 2 something that the user can fix.
+Exit codes: `EXIT_CODES`, which `specload --help` prints.
 """
 
 import importlib
+import io
 import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 
 from engines.errors import EngineError
 from jobs.errors import JobError
@@ -123,7 +127,19 @@ COMMANDS = (
         example="specload doctor",
     ),
 )
+EXIT_CODES = {
+    0: "done",
+    1: "it went wrong; `doctor --gpu` misses something, `acceptance` found a difference",
+    2: "something that you can fix: words, files, settings, a store or cluster that does not answer",
+    130: "interrupted with Ctrl-C; the same command goes on",
+    143: "stopped with SIGTERM; the same command goes on",
+}
 _DEBUG = "--debug"
+_HELP = ("-h", "--help")
+_PLANNING = ("plan", "sweep", "submit", "profile")
+"""Commands whose words are Hydra's."""
+ON_SWEEPS = ("report", "analyse", "recommend", "target", "capacity", "acceptance", "status", "sync", "ui")
+"""Commands whose first word is the folder of a sweep."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -139,6 +155,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(name: str, arguments: Sequence[str], *, debug: bool) -> int:
     try:
         return int(importlib.import_module(f"orchestrator.commands.{name}").run(arguments))
+    except SystemExit as left:  # argparse: help, or words that it does not take
+        if not left.code and any(word in _HELP for word in arguments):
+            print(f"\nexample:\n  {next(c.example for c in COMMANDS if c.name == name)}")
+        raise
     except Interrupted as stop:
         print(f"specload: {stop}", file=sys.stderr)
         return stop.exit_code
@@ -160,7 +180,7 @@ def _other(words: Sequence[str]) -> int:
         return _complete(words)
     if first == "--version":
         print(f"specload {version('specload')}")
-    elif first in ("-h", "--help", "help"):
+    elif first in (*_HELP, "help"):
         print(usage())
     elif not first:
         print(usage(), file=sys.stderr)
@@ -187,7 +207,11 @@ def usage() -> str:
             "",
             *rows,
             "",
-            "`specload COMMAND --help` says more. --debug (or SPECLOAD_DEBUG=1) shows tracebacks.",
+            "exit codes:",
+            *(f"  {code:<10} {meaning}" for code, meaning in EXIT_CODES.items()),
+            "",
+            "`specload COMMAND --help` says more, --json prints results for programs,",
+            "--debug (or SPECLOAD_DEBUG=1) shows tracebacks.",
             'Tab completion: eval "$(specload -sc install=bash)"',
         ]
     )
@@ -218,21 +242,46 @@ def _fail(error: Exception, *, debug: bool) -> int:
 
 
 def _complete(words: Sequence[str]) -> int:
-    """Install or answer shell completion: Hydra completes the words that follow the command's name."""
-    from orchestrator.sweep import collect  # noqa: PLC0415 - Hydra takes a moment, and only plans need it
-
+    """Install or answer shell completion: Hydra completes the words of plans, options are of our parsers."""
     line = os.environ.get("COMP_LINE", "")
     program, _, rest = line.lstrip().partition(" ")
     command, space, after = rest.lstrip().partition(" ")
+    word = after.rpartition(" ")[2]
     if line and not space:
         print(" ".join(entry.name for entry in COMMANDS if entry.name.startswith(command)))
+    elif line and command not in {entry.name for entry in COMMANDS}:
         return 0
-    if line:
-        if command not in ("plan", "sweep", "submit"):
-            return 0
-        os.environ["COMP_LINE"] = f"{program} {after}"
-    collect(words, program="specload")
+    elif line and word.startswith("-"):
+        print(" ".join(option for option in _options(command) if option.startswith(word)))
+    elif line and command in ON_SWEEPS:
+        print(" ".join(_sweeps(word)))
+    elif not line or command in _PLANNING:
+        from orchestrator.sweep import collect  # noqa: PLC0415 - Hydra takes a moment, and only plans need it
+
+        if line:
+            os.environ["COMP_LINE"] = f"{program} {after}"
+        collect(words, program="specload")
     return 0
+
+
+def _options(command: str) -> list[str]:
+    """Return the options that a command's own help lists."""
+    said = io.StringIO()
+    with redirect_stdout(said), suppress(SystemExit):
+        importlib.import_module(f"orchestrator.commands.{command}").run(["--help"])
+    found = re.findall(r"^\s+(?:-\w, )?(--[a-z][a-z-]*)", said.getvalue(), flags=re.MULTILINE)
+    return sorted({*found, _DEBUG})
+
+
+def _sweeps(word: str) -> list[str]:
+    """Return the sweeps' folders that begin with `word`, and the folders that lead to some."""
+    found = []
+    for path in sorted(Path().glob(f"{word}*") if word and not word.startswith(("/", "~")) else []):
+        if (path / "plan.json").is_file():
+            found.append(str(path))
+        elif next(path.glob("*/plan.json"), None) is not None:
+            found.append(f"{path}/")
+    return found or [str(path.parent) for path in sorted(Path().glob("results/*/plan.json")) if not word]
 
 
 if __name__ == "__main__":

@@ -20,6 +20,18 @@ def rules_table(engines: Sequence[Engine]) -> RenderableType:
     return Group(*tables)
 
 
+def rules_facts(engines: Sequence[Engine]) -> list[dict[str, str]]:
+    """Return the same rules for programs: `every engine` first."""
+    common = frozenset(rule.name for rule in COMMON_RULES)
+    own = ((engine.name, [r for r in engine.rules if r.name not in common]) for engine in engines)
+    groups: list[tuple[str, Sequence[Rule]]] = [("every engine", COMMON_RULES), *own]
+    return [
+        {"engine": name, "rule": rule.name, "asks": rule.meaning, "versions": str(rule.versions or "")}
+        for name, rules in groups
+        for rule in rules
+    ]
+
+
 def _table(title: str, rules: Sequence[Rule]) -> Table:
     table = Table(title=f"{title}: {len(rules)} rules", title_justify="left")
     table.add_column("rule", no_wrap=True)

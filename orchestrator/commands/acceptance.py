@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from orchestrator.built_acceptance import built_lengths
+from orchestrator.commands.as_json import add_json, print_json
 from orchestrator.saved import read_plan
 from orchestrator.tables import console
 
@@ -18,6 +19,7 @@ def run(arguments: Sequence[str]) -> int:
     """Print the table; 1 where an arm differs."""
     parser = argparse.ArgumentParser(prog="specload acceptance", description=SUMMARY)
     parser.add_argument("sweep", type=Path, help="results/SWEEP")
+    add_json(parser)
     options = parser.parse_args(arguments)
     # Late: pandas takes a second to load, and `--help` should not wait for it.
     from analysis.acceptance import DIFFERS, acceptance_rows  # noqa: PLC0415 - see above
@@ -26,5 +28,8 @@ def run(arguments: Sequence[str]) -> int:
 
     plan = read_plan(options.sweep)
     rows = acceptance_rows(load_sweep(options.sweep).results, built_lengths(plan))
-    console().print(acceptance_table(rows))
+    if options.json:
+        print_json({"acceptance": rows})
+    else:
+        console().print(acceptance_table(rows))
     return int(any(row.verdict == DIFFERS for row in rows))

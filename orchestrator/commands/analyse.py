@@ -19,7 +19,6 @@ def run(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="specload analyse",
         description=SUMMARY,
-        epilog="example: specload analyse results/SWEEP k_sweep decomposition",
     )
     parser.add_argument("sweep", type=Path, help="results/SWEEP")
     parser.add_argument("section", nargs="*", help="names of parts")

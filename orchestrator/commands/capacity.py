@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from orchestrator.capacity_tables import capacity_tables
+from orchestrator.commands.as_json import add_json, print_json
 from orchestrator.tables import console
 
 SUMMARY = (
@@ -18,11 +19,16 @@ def run(arguments: Sequence[str]) -> int:
     """Print the tables of one sweep."""
     parser = argparse.ArgumentParser(prog="specload capacity", description=SUMMARY)
     parser.add_argument("sweep", type=Path, help="results/SWEEP")
+    add_json(parser)
     options = parser.parse_args(arguments)
     # Late: pandas and scipy take a second to load, and `--help` should not wait for them.
     from analysis.capacity import capacity_rows, memory_costs  # noqa: PLC0415 - see above
     from analysis.frame import load_sweep  # noqa: PLC0415 - see above
 
     results = load_sweep(options.sweep).results
-    console().print(capacity_tables(capacity_rows(results), memory_costs(results)))
+    rows, costs = capacity_rows(results), memory_costs(results)
+    if options.json:
+        print_json({"capacity": rows, "memory_costs": costs})
+    else:
+        console().print(capacity_tables(rows, costs))
     return 0

@@ -1,6 +1,7 @@
 """`specload doctor`: what is on this machine, what is missing, how to get it, what a load process carries."""
 
 import argparse
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.client_ceiling import SECONDS, ceiling
+from orchestrator.commands.as_json import add_json, print_json
 from orchestrator.doctor import MISSING, OK, Finding, examine
 from orchestrator.gpu_check import check_words, run_check
 from orchestrator.sweep import collect
@@ -36,33 +38,48 @@ def run(arguments: Sequence[str]) -> int:
             "cache, stop, memory; words choose another engine, model or drafter: `--gpu engine=vllm_cpu`"
         ),
     )
+    add_json(parser)
     options, words = parser.parse_known_args(arguments)
     if options.gpu:
-        return _check(words)
+        return _check(words, as_json=options.json)
     if words:
         parser.error(f"{' '.join(words)}: words go with --gpu")
+    title: str | None = None
     if options.client:
-        print(f"measuring the load process against a null server, about {SECONDS:.0f} s ...", flush=True)
-        _show(ceiling(), title="null server: emulated streams without a model, on this machine")
+        told = f"measuring the load process against a null server, about {SECONDS:.0f} s ..."
+        print(told, file=sys.stderr, flush=True)
+        title = "null server: emulated streams without a model, on this machine"
+        findings = list(ceiling())
     else:
-        _show(examine(options.results))
+        findings = list(examine(options.results))
+    if options.json:
+        print_json({"findings": findings})
+    else:
+        _show(findings, title=title)
     return 0
 
 
-def _check(words: Sequence[str]) -> int:
+def _check(words: Sequence[str], *, as_json: bool) -> int:
     """Show each finding when it is made; 1 when something is missing that a measurement relies on."""
     points = collect(check_words(words), program="specload doctor --gpu")
     if not points:
         return 0
     missing = 0
     out = console()
+    found = []
     for finding in run_check(points):
         missing += finding.state == MISSING
+        found.append(finding)
+        if as_json:
+            continue
         text = Text.assemble(
             f"{finding.what}: ", (finding.state, _STYLES.get(finding.state, "yellow")), f", {finding.detail}"
         )
         out.print(text.append(f"; {finding.remedy}" if finding.remedy else ""), soft_wrap=True)
-    out.print(f"{missing} missing" if missing else "all that a measurement relies on is there")
+    if as_json:
+        print_json({"findings": found})
+    else:
+        out.print(f"{missing} missing" if missing else "all that a measurement relies on is there")
     return 1 if missing else 0
 
 

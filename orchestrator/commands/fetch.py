@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from orchestrator.commands.as_json import add_json, print_json
 from orchestrator.commands.cluster import add_address, located
 from orchestrator.errors import FetchError
 from orchestrator.fetch import Fetched, fetch_mlflow, fetch_url
@@ -25,8 +26,12 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("--to", type=Path, default=Path("results"), metavar="FOLDER", help="default: results")
     parser.add_argument("--uri", help="MLflow server that has it; then no cluster is asked")
     add_address(parser)
+    add_json(parser)
     options = parser.parse_args(arguments)
     fetched = _fetch(options)
+    if options.json:
+        print_json(fetched)
+        return 0
     out = console()
     out.print(
         f"{fetched.cells} cells are in {fetched.folder} ({fetched.files} files came now)",

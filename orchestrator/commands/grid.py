@@ -8,6 +8,7 @@ from pathlib import Path
 
 from jobs.errors import MissingRepliesError
 from jobs.workload.tokens import TokenWorkload
+from orchestrator.commands.as_json import add_json
 from orchestrator.commands.cluster import add_address
 from orchestrator.errors import ConfigError
 from orchestrator.goals import check_confirm
@@ -69,6 +70,8 @@ def parse(name: str, summary: str, arguments: Sequence[str]) -> tuple[argparse.N
             action="store_true",
             help="go on with the sweep of a driver on another machine that died without freeing it",
         )
+    if name == "plan":
+        add_json(parser)
     if name == "profile":
         _add_profile_options(parser)
     if name == "submit":

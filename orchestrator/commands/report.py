@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from orchestrator.commands.as_json import add_json, print_json
 from orchestrator.saved import read_plan
 from orchestrator.tables import console, crossover_lines, verdict_table
 
@@ -17,6 +18,7 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--threshold", type=float, help="another practical threshold than the plan's, as a share"
     )
+    add_json(parser)
     options = parser.parse_args(arguments)
     # Late: pandas and scipy take a second to load, and `--help` should not wait for them.
     from analysis.frame import load_sweep  # noqa: PLC0415 - see above
@@ -28,6 +30,9 @@ def run(arguments: Sequence[str]) -> int:
     threshold = plan.threshold if options.threshold is None else options.threshold
     summary = summarise(sweep.results, threshold=threshold, objective=plan.objective)
     path = write_report(options.sweep, plan=sweep.plan, results=sweep.results, summary=summary)
+    if options.json:
+        print_json({**summary.to_dict(), "report": path})
+        return 0
     out = console()
     out.print(verdict_table(summary))
     out.print(crossover_lines(summary))

@@ -4,7 +4,8 @@ import argparse
 from collections.abc import Sequence
 
 from engines.registry import ENGINES
-from orchestrator.rules_table import rules_table
+from orchestrator.commands.as_json import add_json, print_json
+from orchestrator.rules_table import rules_facts, rules_table
 from orchestrator.tables import console
 
 SUMMARY = (
@@ -17,9 +18,14 @@ def run(arguments: Sequence[str]) -> int:
     """Print one table an engine."""
     parser = argparse.ArgumentParser(prog="specload rules", description=SUMMARY)
     parser.add_argument("engine", nargs="*", help=f"of {', '.join(sorted(ENGINES))}; all where none is named")
+    add_json(parser)
     options = parser.parse_args(arguments)
     unknown = [name for name in options.engine if name not in ENGINES]
     if unknown:
         parser.error(f"there is no engine {unknown[0]!r}; choose from {', '.join(sorted(ENGINES))}")
-    console().print(rules_table([ENGINES[name] for name in options.engine or sorted(ENGINES)]))
+    engines = [ENGINES[name] for name in options.engine or sorted(ENGINES)]
+    if options.json:
+        print_json({"rules": rules_facts(engines)})
+    else:
+        console().print(rules_table(engines))
     return 0

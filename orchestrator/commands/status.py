@@ -2,11 +2,13 @@
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from orchestrator.commands.as_json import add_json, print_json
 from orchestrator.commands.cluster import add_address, first_line, located, when
 from orchestrator.errors import ConfigError
 from orchestrator.job_server import JobServer
@@ -31,27 +33,47 @@ def run(arguments: Sequence[str]) -> int:
         help="results/SWEEP or its URL; or a name, digits of the digest, or submission id on a cluster",
     )
     add_address(parser)
+    add_json(parser)
     options = parser.parse_args(arguments)
     out = console()
     if options.sweep is None:
-        _list(out, JobServer.at(options.address))
-    elif Path(options.sweep).is_dir() and options.address is None:
-        go_on = f"specload sweep --from {Path(options.sweep) / 'plan.json'}"
-        out.print(status_view(read_status(Path(options.sweep)), go_on=go_on))
+        found = sorted(JobServer.at(options.address).submissions(), key=lambda e: (e.started or 0.0, e.id))
+        if options.json:
+            print_json({"submissions": [_facts(entry) for entry in found]})
+        else:
+            _list(out, found)
+        return 0
+    if Path(options.sweep).exists() and options.address is None:
+        status = read_status(Path(options.sweep))
+        view = status_view(status, go_on=f"specload sweep --from {Path(options.sweep) / 'plan.json'}")
     elif is_url(options.sweep):
         check_url("the sweep's URL", options.sweep)
-        out.print(status_view(_at_url(RemoteFolder.at(options.sweep))))
+        status = _at_url(RemoteFolder.at(options.sweep))
+        view = status_view(status)
     else:
-        server, found = located(options.address, options.sweep)
-        _show(out, server, found)
+        server, submission = located(options.address, options.sweep)
+        if options.json:
+            print_json({"submission": _facts(submission), "status": _status(submission)})
+        else:
+            _show(out, server, submission)
+        return 0
+    if options.json:
+        print_json(status.to_dict())
+    else:
+        out.print(view)
     return 0
 
 
-def _list(out: Console, server: JobServer) -> None:
+def _facts(found: Submission) -> dict[str, object]:
+    """Return a submission as JSON: Ray's words may quote what was told to the driver."""
+    return {**asdict(found), "results": redacted(found.results), "message": redacted(found.message)}
+
+
+def _list(out: Console, submissions: Sequence[Submission]) -> None:
     table = Table(show_edge=False)
     for name in ("sweep", "submission", "state", "started", "ended"):
         table.add_column(name, overflow="fold")
-    for found in sorted(server.submissions(), key=lambda entry: (entry.started or 0.0, entry.id)):
+    for found in submissions:
         moments = (when(found.started).removeprefix(" at "), when(found.ended).removeprefix(" at "))
         table.add_row(found.sweep, found.id, found.state.lower(), *moments)
     out.print(table)
@@ -62,8 +84,6 @@ def _show(out: Console, server: JobServer, found: Submission) -> None:
     out.print(f"{found.id}: {found.state.lower()}, {since}", markup=False)
     status = _status(found)
     if status is not None:
-        if not found.lives and status.state == RUNNING:  # the job server knows better than an old file
-            status = stopped(status)
         out.print(status_view(status, go_on="specload submit with the same words"))
         return
     if found.message:
@@ -76,10 +96,13 @@ def _status(found: Submission) -> Status | None:
     """Return the driver's own words where they can be reached from here: at the URL or in a shared folder."""
     try:
         if is_url(found.results):
-            return _at_url(RemoteFolder.at(found.results).child(found.sweep))
-        return read_status(Path(found.results).expanduser() / found.sweep)
+            status = _at_url(RemoteFolder.at(found.results).child(found.sweep))
+        else:
+            status = read_status(Path(found.results).expanduser() / found.sweep)
     except ConfigError:
         return None
+    # the job server knows better than an old file
+    return stopped(status) if not found.lives and status.state == RUNNING else status
 
 
 def _at_url(remote: RemoteFolder) -> Status:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from jobs.result import MEASURED
+from orchestrator.commands.as_json import add_json, print_json
 from orchestrator.errors import ConfigError, TrackingUnreachableError
 from orchestrator.lock import DriverLock
 from orchestrator.pending import pending
@@ -21,6 +22,7 @@ def run(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="specload sync", description=SUMMARY)
     parser.add_argument("sweep", type=Path, help="results/SWEEP")
     parser.add_argument("--uri", help="another store than the plan's, for instance one that was disabled")
+    add_json(parser)
     options = parser.parse_args(arguments)
     # Late: pandas and MLflow take seconds to load, and `--help` should not wait for them.
     from analysis.frame import load_sweep  # noqa: PLC0415 - see above
@@ -53,6 +55,9 @@ def run(arguments: Sequence[str]) -> int:
             "recorded now. The same command goes on once it answers"
         )
         raise TrackingUnreachableError(message)
+    if options.json:
+        print_json({"cells": len(results), "recorded_now": shown, "store": recorder.uri})
+        return 0
     said = f"{shown} of {len(results)} cells were missing in MLflow and are recorded now"
     console().print(said, markup=False)
     return 0

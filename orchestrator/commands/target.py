@@ -20,7 +20,6 @@ def run(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="specload target",
         description=SUMMARY,
-        epilog="example: specload target --speedup 1.5 --decode-share .83 --token-cost .063 --k 3,7",
     )
     parser.add_argument("sweep", type=Path, nargs="?", help="results/SWEEP")
     parser.add_argument("--speedup", type=float, required=True, help="end-to-end speed-up wanted, 1.5")

@@ -5,10 +5,12 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import urlencode
 
 from orchestrator.errors import ConfigError, TrackingError
 from orchestrator.saved import read_plan
 from orchestrator.tracking_store import SQLITE, store_uri
+from orchestrator.tracking_views import TRAINING
 
 SUMMARY = "Start the MLflow UI on the store of a sweep, at http://127.0.0.1:PORT."
 
@@ -22,6 +24,8 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("--port", type=int, default=5000)
     options = parser.parse_args(arguments)
     argv = command(options.sweep, options.port)
+    address = f"http://127.0.0.1:{options.port}/#/experiments?{urlencode(TRAINING)}"
+    print(f"open {address} once the server answers", flush=True)
     os.execv(argv[0], argv)  # noqa: S606 - no shell is wanted: the arguments are our own
 
 

@@ -12,9 +12,10 @@ from jobs.workload.formats import FORMATS
 from jobs.workload.guess import guess_format
 from jobs.workload.policies import DROP, FITS, SCALE
 from jobs.workload.tokenizer import FolderTokenizer, Tokenizer
+from orchestrator.commands.as_json import add_json, print_json
 from orchestrator.errors import ConfigError
 from orchestrator.tables import console
-from orchestrator.workload_look import Look, look, replay
+from orchestrator.workload_look import Look, Replayed, look, replay
 from orchestrator.workload_tables import look_tables, replay_tables
 
 SUMMARY = "Print what is in the files of a workload, and draw it. Their format is told by their content."
@@ -44,31 +45,43 @@ def run(arguments: Sequence[str]) -> int:
     counted = "counted by the trace"
     if found.is_text:
         counted = f"tokenizer of {options.tokenizer}" if options.tokenizer else _EMULATED
-    out = console()
-    out.print(Text(f"{name} (format {chosen}{how})", style="bold"))
-    out.print(Text(f"lengths: {counted}"))
-    out.print(look_tables(found))
-    if options.max_context is not None:
-        out.print(Text())
-        out.print(_replayed(found, files, chosen, tokenizer, options))
+    left = None if options.max_context is None else _replay(files, chosen, tokenizer, options)
     # Late: matplotlib takes a moment to load, and a wrong file should be told at once.
     from orchestrator.workload_plot import draw_workload  # noqa: PLC0415 - see above
 
     notes = [f"lengths: {counted}; content: {found.content}"]
     draw_workload(found.inspection, output, title=f"{name} ({chosen})", notes=notes)
+    if options.json:
+        facts = {"format": chosen, "lengths": counted, "picture": output, "content": found}
+        print_json(facts if left is None else {**facts, "replayed": left})
+        return 0
+    out = console()
+    out.print(Text(f"{name} (format {chosen}{how})", style="bold"))
+    out.print(Text(f"lengths: {counted}"))
+    out.print(look_tables(found))
+    if left is not None:
+        out.print(Text())
+        out.print(_replayed(left, found, options))
     out.print(Text(f"picture: {output}"))
     return 0
 
 
-def _replayed(
-    found: Look, files: Sequence[Path], chosen: str, tokenizer: Tokenizer, options: argparse.Namespace
-) -> RenderableType:
+def _replay(
+    files: Sequence[Path], chosen: str, tokenizer: Tokenizer, options: argparse.Namespace
+) -> Replayed | str:
+    """Return what a sweep would replay, or why it is nothing."""
     fit, context = options.fit or DROP, options.max_context
     try:
-        left = replay(files, chosen, tokenizer, options.block_size, max_context=context, fit=fit)
+        return replay(files, chosen, tokenizer, options.block_size, max_context=context, fit=fit)
     except WorkloadError as error:  # an answer to what was asked, not a fault of the question
-        return Text(f"a sweep in a context of {context:,} tokens replays nothing: {error}")
-    return replay_tables(left, max_context=context, fit=fit, is_text=found.is_text)
+        return f"a sweep in a context of {context:,} tokens replays nothing: {error}"
+
+
+def _replayed(left: Replayed | str, found: Look, options: argparse.Namespace) -> RenderableType:
+    if isinstance(left, str):
+        return Text(left)
+    fit = options.fit or DROP
+    return replay_tables(left, max_context=options.max_context, fit=fit, is_text=found.is_text)
 
 
 def _check(files: Sequence[Path]) -> None:
@@ -100,6 +113,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--output", type=Path, metavar="PLOT", help=f"picture to write ({', '.join(_SUFFIXES)})"
     )
+    add_json(parser)
     return parser.parse_args(arguments)
 
 

@@ -13,6 +13,8 @@ from jobs.errors import WorkloadError
 from orchestrator import cli
 from orchestrator.commands import ui
 from orchestrator.errors import ConfigError, LedgerError, PlacementError, SweepFailedError, TrackingError
+from orchestrator.plan import Plan
+from tests.orchestrator.conftest import outcomes
 
 SPECLOAD = Path(sys.executable).with_name("specload")
 
@@ -40,7 +42,78 @@ def test_every_command_has_help(command, capsys):
     with pytest.raises(SystemExit) as left:
         cli.main([command, "--help"])
     assert left.value.code == 0
-    assert f"specload {command}" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert f"usage: specload {command}" in out
+    (example,) = [known.example for known in cli.COMMANDS if known.name == command]
+    assert out.count("example:") == 1
+    assert out.endswith(f"example:\n  {example}\n")
+
+
+def test_help_documents_the_exit_codes(capsys):
+    assert cli.main(["--help"]) == 0
+    out = capsys.readouterr().out
+    for code, meaning in cli.EXIT_CODES.items():
+        assert f"  {code:<10} {meaning}" in out
+
+
+def printed(capsys):
+    """Return what a command printed, which is JSON and nothing else."""
+    return json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+
+
+def test_what_needs_no_sweep_is_printed_as_json(capsys, tmp_path):
+    assert cli.main(["rules", "vllm", "--json"]) == 0
+    rules = printed(capsys)["rules"]
+    assert {rule["engine"] for rule in rules} == {"every engine", "vllm"}
+    assert cli.main(["doctor", "--json", "--results", str(tmp_path / "results")]) == 0
+    assert {"ok"} < {finding["state"] for finding in printed(capsys)["findings"]} | {"note", "missing"}
+    assert cli.main(["plan", "--json", "-m", "drafter=eagle3", "design.blocks=1"]) == 0
+    found = printed(capsys)
+    assert found["estimate"]["cells"] > 0
+    assert Plan.from_dict(found["plan"]).sweep == found["sweep"]
+
+
+@pytest.fixture
+def made(tmp_path, small_plan):
+    """A sweep's folder with a cell."""
+    sweep = tmp_path / "results" / small_plan.sweep
+    (cell,) = outcomes(small_plan, small_plan.blocks[0].segments[0])[:1]
+    folder = sweep / "cells" / cell.cell
+    folder.mkdir(parents=True)
+    (sweep / "plan.json").write_text(json.dumps(small_plan.to_dict()))
+    (folder / "result.json").write_text(json.dumps(cell.to_dict()))
+    return sweep
+
+
+@pytest.mark.parametrize(
+    ("command", "key"), [("report", "rows"), ("capacity", "memory_costs"), ("acceptance", "acceptance")]
+)
+def test_what_a_sweep_says_is_printed_as_json(command, key, made, capsys):
+    assert cli.main([command, str(made), "--json"]) == 0
+    assert key in printed(capsys)
+
+
+@pytest.mark.parametrize("command", cli.ON_SWEEPS)
+@pytest.mark.parametrize("damage", ["missing", "file", "empty", "plan"])
+def test_a_wrong_folder_is_a_sentence(command, damage, made, capsys):
+    place = {
+        "missing": made.with_name("absent"),
+        "file": made / "cells.txt",
+        "empty": made.with_name("empty"),
+        "plan": made,
+    }[damage]
+    (made / "cells.txt").write_text("no folder")
+    made.with_name("empty").mkdir()
+    (made / "plan.json").write_text('{"schema": ')
+    (made / "status.json").write_text("[")
+    words = [str(place), *(["--speedup", "1.5"] if command == "target" else [])]
+    if command == "status" and damage == "missing":
+        words += ["--address", "http://127.0.0.1:9"]  # what is no folder is looked for on a cluster
+    assert cli.main([command, *words]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("specload: ")
+    assert err.count("\n") == 1
+    assert "defect" not in err
 
 
 @pytest.mark.parametrize(
@@ -161,6 +234,22 @@ def test_completion_of_commands_and_of_words():
     assert complete("specload swe") == ["sweep"]
     assert "drafter=eagle3" in complete("specload sweep drafter=")
     assert complete("specload doctor x") == []
+
+
+def test_completion_of_options_and_of_sweeps(made, monkeypatch, capsys):
+    def completed(line):
+        monkeypatch.setenv("COMP_LINE", line)
+        assert cli.main(["-sc", "query=bash"]) == 0
+        return capsys.readouterr().out.split()
+
+    assert completed("specload report --") == ["--debug", "--help", "--json", "--threshold"]
+    assert "--retry-failed" in completed("specload sweep drafter=eagle3 --re")
+    monkeypatch.chdir(made.parent.parent)
+    assert completed("specload report ") == [f"results/{made.name}"]
+    assert completed("specload report res") == ["results/"]
+    assert completed("specload report results/") == [f"results/{made.name}"]
+    assert completed("specload report nothing") == []
+    assert completed("specload nocommand --") == []
 
 
 def test_the_console_script_works_anywhere(tmp_path):
