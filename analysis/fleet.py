@@ -178,7 +178,8 @@ class _Worth:
         a_day = self._load.a_day
 
         def summed(weights: np.ndarray, change: np.ndarray) -> np.ndarray:
-            return np.nan_to_num(np.where(known, change, 0.0)) @ weights
+            total: np.ndarray = np.nan_to_num(np.where(known, change, 0.0)) @ weights
+            return total
 
         def amount(weights: np.ndarray, kind: str, scale: float) -> Amount:
             value = float(summed(weights, _change(kind, logs))) * scale
@@ -213,9 +214,12 @@ class _Worth:
 
 def _change(kind: str, logs: np.ndarray) -> np.ndarray:
     """Return what a log ratio changes: `gain` R - 1, `saved` 1 - 1/R, `ahead` whether R is above 1."""
-    if kind == "gain":
-        return np.expm1(logs)
-    return -np.expm1(-logs) if kind == "saved" else (logs > 0.0).astype(float)
+    changes: dict[str, np.ndarray] = {
+        "gain": np.expm1(logs),
+        "saved": -np.expm1(-logs),
+        "ahead": (logs > 0.0).astype(float),
+    }
+    return changes[kind]
 
 
 def interpolate(loads: np.ndarray, levels: np.ndarray, values: np.ndarray) -> np.ndarray:

@@ -69,7 +69,8 @@ class Figure:
         ends = (self.means, self.means - half, self.means + half)
         if not self.logs:
             return ends
-        return tuple(np.exp(np.minimum(end, _LARGEST_LOG)) for end in ends)  # type: ignore[return-value]  # three in, three out
+        value, low, high = (np.exp(np.minimum(end, _LARGEST_LOG)) for end in ends)
+        return value, low, high
 
     def draws(self, count: int, seed: int) -> np.ndarray | None:
         """Return draws of the means (count x points), blocks shifted as a whole; None without two blocks."""

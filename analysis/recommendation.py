@@ -7,14 +7,14 @@ that no fresh blocks confirmed is provisional.
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
 from analysis.arms import arm_facts
 from analysis.choices import Candidate, Choice, LoadRange, choose, join
 from analysis.confirmation import Confirmation, confirmations
-from analysis.contrasts import counted
+from analysis.contrasts import counted, t_quantile
 from analysis.frame import Sweep
 from analysis.levels import fit_levels
 from analysis.objectives import DEFAULT, OBJECTIVES
@@ -70,9 +70,9 @@ def recommend(sweep: Sweep, *, objective: str | None = None) -> Recommendation:
     candidates = candidates_of(sweep.cells)
     refuted = _refuted(rows, confirmed)
     every = {(row.arm, row.level): row for row in rows}
-    planned = _Rules(rows=every, candidates=candidates, objective=objective)
+    planned = _Rules(rows=every, candidates=candidates, objective=objective, threshold=threshold)
     kept = {place: row for place, row in every.items() if place not in refuted}
-    rules = _Rules(rows=kept, candidates=candidates, objective=objective)
+    rules = replace(planned, rows=kept)
     groups: dict[str, list[Standing]] = {}
     for board in standings(sweep.cells, objective) if candidates else ():
         groups.setdefault(board.group, []).append(board)
@@ -97,6 +97,8 @@ class _Rules:
     rows: Mapping[tuple[str, float], VerdictRow]
     candidates: Mapping[str, Candidate]
     objective: str
+    threshold: float
+    """Practical threshold, as a share."""
 
     def choices(self, boards: Sequence[Standing], among: Collection[str] | None = None) -> list[Choice]:
         better = OBJECTIVES[self.objective].higher_is_better
@@ -117,18 +119,21 @@ class _Rules:
 
 
 def _schedule(rules: _Rules, boards: Sequence[Standing], families: Mapping[str, str]) -> Schedule | None:
-    """Return the schedule of one drafter that would be ahead of every single configuration; None without.
+    """Return the schedule of the drafter that gains most by one; None where none is surely worth it.
 
-    Ahead in the sum of the log advantages over the levels tried, where the baseline stands for K=0.
+    Worth it is what is ahead of the best single configuration by more than the practical threshold, in the
+    sum of log advantages over the levels tried, at the lower end of its interval. The baseline stands for
+    K=0.
     """
+    singles = {arm: _sum(boards, [arm] * len(boards)) for arm in rules.candidates}
+    single = max(singles, key=lambda arm: singles[arm], default=None)
     best: Schedule | None = None
-    most = max((_sum(boards, [arm] * len(boards)) for arm in rules.candidates), default=0.0)
+    most = math.log1p(rules.threshold)
     for family, arms in _families(families, rules.candidates, boards).items():
-        ranges = rules.ranges(boards, arms)
-        made = schedule_of(ranges, family=family, candidates=rules.candidates)
-        if made is None or made.axis != "concurrency":
+        made = schedule_of(rules.ranges(boards, arms), family=family, candidates=rules.candidates)
+        if made is None or made.axis != "concurrency" or single is None or singles[single] == -math.inf:
             continue
-        gain = _sum(boards, [step.arm for step in made.steps for _ in step.levels])
+        gain = _surely(boards, [step.arm for step in made.steps for _ in step.levels], single)
         if gain > most:
             best, most = made, gain
     return best
@@ -142,6 +147,17 @@ def _sum(boards: Sequence[Standing], arms: Sequence[str]) -> float:
     )
 
 
+def _surely(boards: Sequence[Standing], arms: Sequence[str], single: str) -> float:
+    """Return the lower end of the summed log advantage of an arm a level over one; -inf without noise."""
+    value = variance = 0.0
+    for board, arm in zip(boards, arms, strict=True):
+        gap, error = board.gap(arm, single)
+        if error is None:
+            return -math.inf
+        value, variance = value + gap, variance + error**2
+    return value - t_quantile(min(board.df for board in boards)) * math.sqrt(variance)
+
+
 def candidates_of(cells: pd.DataFrame) -> dict[str, Candidate]:
     """Return the arms that could be served with, by digest: none of forced acceptance, no counterfactual."""
     if cells.empty:
@@ -151,17 +167,17 @@ def candidates_of(cells: pd.DataFrame) -> dict[str, Candidate]:
     baselines = first[first["k"].eq(0) & first["drafter"].eq("none")]
     by_pair = dict(zip(baselines["pair"], baselines["arm"], strict=True))
     return {
-        str(row.arm): Candidate(
-            arm=str(row.arm),
-            label=str(row.label),
-            layout=str(row.layout),
-            drafter=str(row.drafter),
-            k=int(row.k),
-            baseline=str(by_pair[row.pair]),
-            axis=str(row.axis),
+        str(row["arm"]): Candidate(
+            arm=str(row["arm"]),
+            label=str(row["label"]),
+            layout=str(row["layout"]),
+            drafter=str(row["drafter"]),
+            k=int(row["k"]),
+            baseline=str(by_pair[row["pair"]]),
+            axis=str(row["axis"]),
         )
-        for row in first.itertuples()
-        if row.pair in by_pair
+        for row in first.to_dict("records")
+        if row["pair"] in by_pair
     }
 
 

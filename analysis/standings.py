@@ -122,7 +122,8 @@ def _groups(cells: pd.DataFrame) -> pd.Series:
     edges = coo_array((np.ones(len(cells)), (blocks, size + pairs)), shape=(nodes, nodes))
     number = connected_components(edges, directed=False)[1][blocks]
     names: dict[int, str] = {}
-    for place, own in cells.groupby(number, sort=True):
+    for place in np.unique(number):
+        own = cells[number == place]
         told = ", ".join(sorted(set(own["layout"])))
         if "factor:model" in own:
             told = f"{'/'.join(sorted(set(own['factor:model'].dropna().astype(str))))}: {told}"

@@ -75,6 +75,18 @@ def test_no_schedule_where_one_configuration_is_ahead_of_it(make_sweep, true_arm
     assert found.schedules == ()
 
 
+def test_no_schedule_where_only_noise_tells_draft_lengths_apart(make_sweep, true_arm):
+    """The best K of each level is whichever was lucky: to follow it would gain nothing."""
+    arms = [
+        true_arm(label=f"tp1/eagle3-k{k}", drafter="eagle3", k=k, ratios=dict.fromkeys(LEVELS, 1.3))
+        for k in (1, 3, 5)
+    ]
+    results = make_sweep(arms, levels=LEVELS, blocks=3, noise=0.01, seed=3)
+    found = recommend(of(results))
+    assert len({part.candidate.k for part in found.ranges}) > 1
+    assert found.schedules == ()
+
+
 def test_what_does_not_win_is_not_recommended(make_sweep, true_arm):
     small = true_arm(label="tp1/eagle3-k1", drafter="eagle3", k=1, ratios=dict.fromkeys(LEVELS, 1.01))
     (part,) = recommend(of(make_sweep([small], levels=(1, 4), blocks=4, noise=0.004))).ranges
