@@ -14,7 +14,7 @@ from analysis.objectives import OBJECTIVES
 from engines.digest import digest
 from orchestrator import tracking_fields as fields
 from orchestrator.plan import Plan
-from orchestrator.tracking_note import markdown
+from orchestrator.tracking_note import markdown, shortened
 
 if TYPE_CHECKING:  # pandas and scipy take a second to load, and a sweep begins without them
     from analysis.rows import Ratio, VerdictRow
@@ -112,7 +112,7 @@ def _curve(plan: Plan, summary: "Summary", rows: list["VerdictRow"], scale: int)
             "levels": ", ".join(number(row.level) for row in rows),
         },
         tags={
-            fields.NOTE: "\n".join((f"Verdicts on {objective}:", "", *verdicts)),
+            fields.NOTE: shortened("\n".join((f"Verdicts on {objective}:", "", *verdicts))),
             "specload.arm": first.arm,
             **{
                 f"specload.{mark}": fields.flag(holds)

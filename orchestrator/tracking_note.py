@@ -38,7 +38,11 @@ def sweep_note(plan: Plan, summary: "Summary | None" = None, chart: str = "") ->
         parts += _found(summary)
     asked = [*plan.notes, *plan.overrides]
     parts.append(_list("Asked for:", map(markdown, asked)))
-    text = "\n\n".join(part for part in parts if part)
+    return shortened("\n\n".join(part for part in parts if part))
+
+
+def shortened(text: str) -> str:
+    """Return a description that a store keeps whole: a longer one ends at a line."""
     return text if len(text) <= LIMIT else f"{text[:LIMIT].rpartition(chr(10))[0]}\n\n... the report has all."
 
 

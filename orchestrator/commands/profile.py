@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 
+from rich.console import Console
+
+from orchestrator.commands.as_json import print_json
 from orchestrator.commands.grid import asked, parse, use_rays_authentication
 from orchestrator.profile_plan import ProfileWish, plan_profile
 from orchestrator.tables import console
@@ -29,18 +32,22 @@ def run(arguments: Sequence[str]) -> int:
     use_rays_authentication(found.plan.cluster.address)
     # Late: Ray and matplotlib take seconds to load, and a typo should not wait for them.
     from orchestrator.profile import run_profile  # noqa: PLC0415 - see above
-    from orchestrator.profile_files import PICTURES, write_profile  # noqa: PLC0415 - see above
+    from orchestrator.profile_files import PICTURES, content, write_profile  # noqa: PLC0415 - see above
     from orchestrator.profile_table import profile_table  # noqa: PLC0415 - see above
     from orchestrator.tracking_profile import attach_profile  # noqa: PLC0415 - see above
 
     out = console()
-    result = run_profile(found.plan, profile, say=lambda line: out.print(line, markup=False))
+    told = Console(stderr=True, highlight=False) if options.json else out
+    result = run_profile(found.plan, profile, say=lambda line: told.print(line, markup=False))
     folder = profile.folder(found.plan, found.results)
     write_profile(folder, found.plan, profile, result)
-    out.print(profile_table(profile, result))
-    out.print(f"picture: {folder / PICTURES[-1]}", markup=False, soft_wrap=True)
+    if options.json:
+        print_json({**content(found.plan, profile, result), "folder": folder})
+    else:
+        out.print(profile_table(profile, result))
+        out.print(f"picture: {folder / PICTURES[-1]}", markup=False, soft_wrap=True)
     if found.results.resolve() != folder.resolve().parents[2]:  # the folder of a sweep that MLflow may know
-        out.print(attach_profile(found.plan, found.results, folder), markup=False, soft_wrap=True)
+        told.print(attach_profile(found.plan, found.results, folder), markup=False, soft_wrap=True)
     return 0
 
 

@@ -18,6 +18,9 @@ from tests.orchestrator.conftest import outcomes
 
 SPECLOAD = Path(sys.executable).with_name("specload")
 
+PRINTS_NO_RESULTS = ("sweep", "submit", "logs", "stop", "ui", "workload")
+"""Commands that start, stop or follow something (`workload` has commands of its own)."""
+
 
 def test_help_lists_every_command_with_an_example(capsys):
     assert cli.main(["--help"]) == 0
@@ -46,6 +49,7 @@ def test_every_command_has_help(command, capsys):
     assert f"usage: specload {command}" in out
     (example,) = [known.example for known in cli.COMMANDS if known.name == command]
     assert out.count("example:") == 1
+    assert ("--json" in out) == (command not in PRINTS_NO_RESULTS)
     assert out.endswith(f"example:\n  {example}\n")
 
 
