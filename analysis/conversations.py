@@ -241,7 +241,7 @@ def widened(contrast: Contrast, df: int, variance: float, conversations: int) ->
 def _coarse(df: float) -> int:
     """Round degrees of freedom down to two digits: a critical value is worked out once for all near ones."""
     whole = max(1, math.floor(df))
-    unit = 10 ** max(0, len(str(whole)) - 2)
+    unit: int = 10 ** max(0, len(str(whole)) - 2)
     return whole // unit * unit
 
 

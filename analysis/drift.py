@@ -96,7 +96,7 @@ def _rows(own: pd.DataFrame, objective: str) -> Iterator[dict[str, object]]:
         return
     title = OBJECTIVES[objective].title
     if known["level"].nunique() > 1:
-        means = known.groupby(["block", "segment"], as_index=False)[f"aa_{objective}"].mean()
+        means = known.groupby(["block", "segment"])[[f"aa_{objective}"]].mean().reset_index()
         yield {"objective": title, "level": math.nan} | _figures(means, objective)
     for level, part in known.groupby("level", sort=True):
         yield {"objective": title, "level": float(str(level))} | _figures(part, objective)

@@ -143,4 +143,5 @@ def _mean(codes: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:
     known = np.isfinite(values)
     sums = _sums(codes, np.where(known, values, 0.0), count)
     numbers = _sums(codes, known.astype(float), count)
-    return np.divide(sums, numbers, out=np.full(sums.shape, np.nan), where=numbers > 0.0)
+    means: np.ndarray = np.divide(sums, numbers, out=np.full(sums.shape, np.nan), where=numbers > 0.0)
+    return means
