@@ -5,8 +5,8 @@
 
 Each size is analysed in a fresh process: the folder is read, then verdicts and crossovers, then every section
 (of which `conversations` reads the requests of all cells). That is the time that counts; what a notebook
-takes to read all columns of all requests stands beside it, and in the peak of memory. The last line is one line
-of JSON.
+takes to read all columns of all requests stands beside it, and in the peak of memory. The last line is one
+line of JSON.
 """
 
 import argparse

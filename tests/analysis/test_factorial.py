@@ -231,6 +231,10 @@ def test_what_is_not_compared_is_held(made):
         "layout", "cache", "treatment", "layout x cache", "layout x treatment", "cache x treatment"
     ]  # fmt: skip
     assert set(three["held"]) == {""}
+    for make in (effects_section, layouts_section):
+        section = make(sweep_of(cells))
+        assert set(section.frame["compared"]) == {"layout x treatment", "cache x treatment"}
+        assert "held" in section.visible
 
 
 def test_layouts_are_compared_at_equal_load_per_device(made):
