@@ -95,14 +95,6 @@ def required_length(x: float, step: float) -> float:
     return x * step
 
 
-def measured_time_growth(f: float, f_arm: float, x: float) -> float:
-    """Return h from both decode shares: all time but decode, arm over baseline.
-
-    Of equal work, decode takes 1/x of the baseline's, and (1 - f) / f of it is the rest.
-    """
-    return (1.0 - f_arm) / f_arm * f / (1.0 - f) / x
-
-
 def other_time_growth(g: float, f: float, x: float) -> float:
     """Return h of 1/G = (1 - f) h + f/x: the growth of all time but decode that explains G."""
     return (1.0 / g - f / x) / (1.0 - f)

@@ -7,7 +7,7 @@ import pytest
 
 from analysis.amdahl import amdahl, need
 from analysis.context import context
-from analysis.formulas import measured_time_growth, speed_up_cap
+from analysis.formulas import speed_up_cap
 from analysis.target import (
     ABOVE_ALL,
     CAPPED,
@@ -88,7 +88,6 @@ def test_other_time_that_grows_raises_what_is_needed() -> None:
     assert grown["h"].tolist() == pytest.approx([1.5] * 5)
     assert grown["x_plain"].tolist() == pytest.approx([1.671] * 5, abs=5e-4)
     assert grown["x"].tolist() == pytest.approx([0.83 / (1 / 1.5 - 0.17 * 1.5)] * 5)
-    assert measured_time_growth(0.83, 0.83 / 2 / (0.83 / 2 + 0.17 * 1.5), 2.0) == pytest.approx(1.5)
 
 
 def test_out_of_reach_and_nearest() -> None:
