@@ -13,6 +13,7 @@ from jobs.errors import WorkloadError
 from orchestrator import cli
 from orchestrator.commands import ui
 from orchestrator.errors import ConfigError, LedgerError, PlacementError, SweepFailedError, TrackingError
+from orchestrator.pending import pending
 from orchestrator.plan import Plan
 from tests.orchestrator.conftest import outcomes
 
@@ -81,7 +82,7 @@ def test_what_needs_no_sweep_is_printed_as_json(capsys, tmp_path):
 def made(tmp_path, small_plan):
     """A sweep's folder with a cell."""
     sweep = tmp_path / "results" / small_plan.sweep
-    (cell,) = outcomes(small_plan, small_plan.blocks[0].segments[0])[:1]
+    cell = next(cell for segment in pending(small_plan, []) for cell in outcomes(small_plan, segment))
     folder = sweep / "cells" / cell.cell
     folder.mkdir(parents=True)
     (sweep / "plan.json").write_text(json.dumps(small_plan.to_dict()))
