@@ -9,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PIP_OPTIONS := --quiet --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart quickstart-vllm install test test-cluster test-real test-kills lint docs format clean
+.PHONY: help quickstart quickstart-vllm install test test-cluster test-real test-kills test-browser lint docs format clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 20
@@ -47,6 +47,9 @@ test-real: $(VENV)/.dev engine-env models  ## tests on real vLLM on the CPU
 
 test-kills: $(VENV)/.dev engine-env models  ## real vLLM, each process of its chain killed in turn
 	$(BIN)/python -m pytest -m kills --timeout 1500
+
+test-browser: $(VENV)/.dev  ## tests in a real headless Chromium (apt-get install chromium)
+	$(BIN)/python -m pytest -m browser --timeout 300
 
 lint: $(VENV)/.dev  ## ruff, ruff format, mypy strict, import directions
 	$(BIN)/ruff check .
