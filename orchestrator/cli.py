@@ -144,7 +144,17 @@ ON_SWEEPS = ("report", "analyse", "recommend", "target", "capacity", "acceptance
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        code = _answer(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()  # a reader that left shows here at the latest
+    except BrokenPipeError:
+        # the reader of our output left (`specload plan | head`): not an error, and nobody is left to tell
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return code
+
+
+def _answer(words: list[str]) -> int:
     debug = _DEBUG in words or os.environ.get("SPECLOAD_DEBUG") == "1"
     words = [word for word in words if word != _DEBUG]
     if words and words[0] in {command.name for command in COMMANDS}:
@@ -157,7 +167,7 @@ def _run(name: str, arguments: Sequence[str], *, debug: bool) -> int:
         return int(importlib.import_module(f"orchestrator.commands.{name}").run(arguments))
     except SystemExit as left:  # argparse: help, or words that it does not take
         if not left.code and any(word in _HELP for word in arguments):
-            print(f"\nexample:\n  {next(c.example for c in COMMANDS if c.name == name)}")
+            print(f"\nexample:\n  {next(c.example for c in COMMANDS if c.name == name)}", flush=True)
         raise
     except Interrupted as stop:
         print(f"specload: {stop}", file=sys.stderr)
@@ -166,9 +176,7 @@ def _run(name: str, arguments: Sequence[str], *, debug: bool) -> int:
         print("specload: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # the reader of our output left (`specload plan | head`): not an error, and nobody is left to tell
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        raise
     except Exception as error:  # noqa: BLE001 - the last place where an error can become a sentence
         return _fail(error, debug=debug)
 

@@ -15,10 +15,16 @@ _PIPE_WIDTH = 190
 _STYLES = {"wins": "bold green", "loses": "bold red", "invalid": "yellow"}
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave it to the command line, for which a reader that left is no error (rich would exit with 1)."""
+        raise BrokenPipeError
+
+
 def console() -> Console:
     """Return the console of a command; wide in a file or a pipe, so that no cell is folded."""
-    found = Console(highlight=False, soft_wrap=False)
-    return found if found.is_terminal else Console(highlight=False, width=_PIPE_WIDTH)
+    found = _Console(highlight=False, soft_wrap=False)
+    return found if found.is_terminal else _Console(highlight=False, width=_PIPE_WIDTH)
 
 
 def verdict_table(summary: Summary) -> RenderableType:

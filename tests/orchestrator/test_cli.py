@@ -1,6 +1,7 @@
 """The command line: exit codes, one paragraph an error, and what each command prints."""
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -269,3 +270,16 @@ def test_the_console_script_works_anywhere(tmp_path):
     assert done.returncode == 2
     assert done.stderr.startswith("specload: ")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", [["--help"], ["recommend", "--help"], ["rules", "vllm"]])
+def test_a_reader_that_leaves_early_is_no_error(words: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [str(SPECLOAD), *words], stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+        )
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
