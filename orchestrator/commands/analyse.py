@@ -1,10 +1,10 @@
 """`specload analyse`: the parts of a sweep's analysis as tables, or as JSON."""
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from orchestrator.commands.as_json import add_json, print_json
 from orchestrator.errors import ConfigError
 from orchestrator.tables import console
 
@@ -24,7 +24,7 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("section", nargs="*", help="names of parts")
     parser.add_argument("--list", action="store_true", help="print the names of the parts only")
     parser.add_argument("--explain", action="store_true", help="define every column below its table")
-    parser.add_argument("--json", action="store_true", help="print JSON: columns, rows, notes")
+    add_json(parser)
     options = parser.parse_args(arguments)
     # Late: pandas and scipy take a second to load, and `--help` should not wait for them.
     from analysis.frame import load_sweep  # noqa: PLC0415 - see above
@@ -42,9 +42,7 @@ def run(arguments: Sequence[str]) -> int:
     sweep = load_sweep(options.sweep)
     found = [SECTIONS[name](sweep) for name in (options.section or SECTIONS)]
     if options.json:
-        print(
-            json.dumps({"sections": [section.to_dict() for section in found]}, indent=1, ensure_ascii=False)
-        )
+        print_json({"sections": [section.to_dict() for section in found]})
     else:
         out.print(section_tables(found, explain=options.explain))
     return 0

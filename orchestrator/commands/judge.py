@@ -1,10 +1,10 @@
 """`specload judge`: verdicts on results that another tool measured."""
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from orchestrator.commands.as_json import add_json, print_json
 from orchestrator.tables import console, crossover_lines, verdict_table
 
 SUMMARY = (
@@ -47,7 +47,7 @@ def run(arguments: Sequence[str]) -> int:
         action="store_true",
         help="take runs on one start of a server for replicates: their spread misses what a restart changes",
     )
-    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
+    add_json(parser)
     options = parser.parse_args(arguments)
     # Late: pandas and scipy take a second to load, and `--help` should not wait for them.
     from analysis.others.comparison import compare  # noqa: PLC0415 - see above
@@ -62,7 +62,7 @@ def run(arguments: Sequence[str]) -> int:
         trust_repeats=options.trust_repeats,
     )
     if options.json:
-        print(json.dumps(summary.to_dict(), indent=2))
+        print_json(summary.to_dict())
         return 0
     out = console()
     out.print(verdict_table(summary))

@@ -1,10 +1,10 @@
 """`specload recommend`: what to serve with, by load; and what that is worth to a fleet."""
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from orchestrator.commands.as_json import add_json, print_json
 from orchestrator.errors import ConfigError
 from orchestrator.goals import check_price, slo_of
 from orchestrator.saved import read_plan
@@ -52,7 +52,7 @@ def run(arguments: Sequence[str]) -> int:
         sections.append(fleet_section(found, fleet, load, price=price, currency=currency))
     advice = advise(plan, sweep, found, sections)
     if options.json:
-        print(json.dumps(advice.to_dict(), indent=1, ensure_ascii=False))
+        print_json(advice.to_dict())
     else:
         console().print(advice_view(advice), crop=False)
     return 0
@@ -90,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--max-hold", type=float, metavar="S", help="longest time that a sample holds (default: five steps)"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_json(parser)
     return parser
 
 

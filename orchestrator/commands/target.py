@@ -1,10 +1,10 @@
 """`specload target`: what an end-to-end target needs of decode and of acceptance, and whether it can be."""
 
 import argparse
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from orchestrator.commands.as_json import add_json, print_json
 from orchestrator.errors import ConfigError
 from orchestrator.tables import console
 
@@ -31,7 +31,7 @@ def run(arguments: Sequence[str]) -> int:
         "--fixed-cost", type=float, default=0.0, help="cost of speculation at any K, likewise"
     )
     parser.add_argument("--k", type=_several(int), help="draft lengths, 1,3,5,7")
-    parser.add_argument("--json", action="store_true", help="print JSON: columns, rows, notes")
+    add_json(parser)
     options = parser.parse_args(arguments)
     if (options.sweep is None) == (options.decode_share is None):
         parser.error("give either a sweep (results/SWEEP) or --decode-share")
@@ -62,7 +62,7 @@ def run(arguments: Sequence[str]) -> int:
         steps = {k: options.fixed_cost + step_ratio(options.token_cost, 0.0, k) for k in options.k or ()}
         section = bare_target(options.speedup, options.decode_share, steps)
     if options.json:
-        print(json.dumps(section.to_dict(), indent=1, ensure_ascii=False))
+        print_json(section.to_dict())
     else:
         console().print(section_tables([section]))
     return 0
