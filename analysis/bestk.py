@@ -14,6 +14,7 @@ import pandas as pd
 from analysis.arms import FLAGS, flag_notes, flags
 from analysis.axis import Axis
 from analysis.contrasts import Contrasts
+from analysis.formulas import ratio_of
 from analysis.frame import Sweep
 from analysis.ksweep import MISSING, DrafterLevel, axis_of, drafter_levels
 from analysis.objectives import CROSSOVERS, OBJECTIVES
@@ -72,11 +73,11 @@ def best_of(part: Contrasts, lengths: Mapping[str, int], *, seed: int = 0) -> di
         chances = {k: float(np.mean(winners == place)) for place, k in enumerate(ks)}
     return {
         "k": ks[first],
-        "ratio": tuple(math.exp(min(value, 700.0)) for value in part.interval(weights[first])),
+        "ratio": tuple(ratio_of(value) for value in part.interval(weights[first])),
         "chance": chances[ks[first]],
         "chances": dict(sorted(chances.items())),
         "ties": tuple(sorted(ties)),
-        "margin": tuple(math.exp(min(value, 700.0)) for value in ahead(order[0])),
+        "margin": tuple(ratio_of(value) for value in ahead(order[0])),
     }
 
 

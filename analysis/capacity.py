@@ -219,9 +219,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 def _ratio(logs: Sequence[float]) -> Ratio:
     mean, count = float(np.mean(logs)), len(logs)
     if count < 2:
-        return Ratio(value=math.exp(mean), pairs=count)
+        return Ratio.of_log(mean, pairs=count)
     error = float(np.std(logs, ddof=1)) / math.sqrt(count)
     half = error * float(stats.t.ppf((1.0 + CONFIDENCE) / 2.0, count - 1))
-    return Ratio(
-        value=math.exp(mean), lo=math.exp(mean - half), hi=math.exp(min(mean + half, 700.0)), pairs=count
-    )
+    return Ratio.of_log(mean, half, pairs=count)

@@ -16,10 +16,8 @@ from scipy import stats
 from scipy.linalg import block_diag
 
 from analysis.fit import CONFIDENCE, LevelFit, fit_figures, level_cells
+from analysis.formulas import ratio_of
 from jobs.result import CONFIRMATION
-
-_LARGEST_LOG = 700.0
-"""Ends of intervals are held below overflow: one degree of freedom can make one absurdly wide."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +76,7 @@ class Contrasts:
         if arm not in self.arms:
             return (float("nan"),) * 3
         low_high = self.interval({arm: 1.0})
-        return tuple(float(np.exp(min(value, _LARGEST_LOG))) for value in low_high)  # type: ignore[return-value]  # three in, three out
+        return tuple(ratio_of(value) for value in low_high)  # type: ignore[return-value]  # three in, three out
 
     def draws(self, count: int, seed: int) -> np.ndarray | None:
         """Return multivariate t draws of the means (count x arms); None without a replicate."""

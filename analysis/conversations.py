@@ -24,7 +24,8 @@ import pandas as pd
 from analysis.contrasts import counted
 from analysis.errors import ResultsError
 from analysis.fit import CONFIDENCE, Contrast, LevelFit, fit_figures, level_cells
-from analysis.frame import Sweep
+from analysis.formulas import ratio_of
+from analysis.frame import THRESHOLD, Sweep
 from analysis.levels import conditions
 from analysis.multiplicity import critical_value
 from analysis.section import Section
@@ -32,7 +33,6 @@ from analysis.turns import FIGURES, REQUESTS, TurnPairs, turn_pairs
 from analysis.verdict import NO_VERDICT, decide
 from jobs.result import MEASURED, TREATMENT
 
-THRESHOLD = 0.02
 WORDS = {"user_speed": "decode speed of a request", "ttft": "TTFT", "e2el": "E2EL"}
 _INTERVAL = "ratio to the same turns of the baselines, geometric mean (simultaneous 95 % interval over {})"
 COLUMNS: dict[str, str] = {
@@ -74,9 +74,7 @@ def conversations(sweep: Sweep) -> Section:
     try:
         if not cells.empty:
             requests = sweep.requests(columns=REQUESTS, cells=cells["cell"])
-            frame = conversations_frame(
-                cells, requests, threshold=float(sweep.plan.get("threshold") or THRESHOLD)
-            )
+            frame = conversations_frame(cells, requests, threshold=sweep.threshold)
     except ResultsError as error:
         missing = str(error)
     return Section(
@@ -254,7 +252,7 @@ def _figures(
     return {
         name: math.exp(contrast.estimate),
         f"{name}_lo": math.exp(ends[0]),
-        f"{name}_hi": math.exp(min(ends[1], 700.0)),
+        f"{name}_hi": ratio_of(ends[1]),
         f"{name}_verdict": NO_VERDICT if crowded else verdict.word,
     }
 

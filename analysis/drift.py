@@ -15,6 +15,7 @@ import pandas as pd
 from scipy import stats
 
 from analysis.contrasts import counted
+from analysis.formulas import ratio_of
 from analysis.frame import Sweep
 from analysis.levels import conditions
 from analysis.objectives import DEFAULT, OBJECTIVES
@@ -109,8 +110,8 @@ def _figures(part: pd.DataFrame, objective: str) -> dict[str, object]:
     return {
         "segments": len(values),
         "close_open": math.exp(mean),
-        "close_open_lo": math.exp(max(low, -700.0)),
-        "close_open_hi": math.exp(min(high, 700.0)),
+        "close_open_lo": ratio_of(low),
+        "close_open_hi": ratio_of(high),
         "spread": math.expm1(float(np.sqrt(np.mean(values**2)))),
         "per_block": slope,
         "per_block_lo": slope_low,

@@ -127,7 +127,7 @@ def _basis(objective: str) -> str:
 
 
 def _warnings(fitted: Sequence[FactorialFit], objective: str, axis: str, sweep: Sweep) -> Iterator[str]:
-    threshold = float(sweep.plan.get("threshold") or 0.02)
+    threshold = sweep.threshold
     for row in flips(combinations_of(fitted, objective), threshold=threshold).to_dict("records"):
         plain = {str(key): value for key, value in row.items()}
         yield flip_text(plain, f"{AXES[axis].at(float(row['per_device']))} per device")

@@ -20,6 +20,7 @@ import pandas as pd
 
 from analysis.factorial_fit import UNKNOWN, Estimate, FactorialFit, Point, complete_levels, fit_table
 from analysis.factors import BASELINE, TREATMENT, factor_tables, short
+from analysis.formulas import ratio_of
 from analysis.objectives import DEFAULT, OBJECTIVES
 
 EFFECT_COLUMNS: dict[str, str] = {
@@ -58,8 +59,6 @@ COMBINATION_COLUMNS: dict[str, str] = {
 """Columns of `combinations`; those of the factors stand after `held`."""
 _NO_REPLICATE = "no interval: no combination was measured in two blocks"
 _ALIASED = "not estimated: the cells cannot tell it from other effects"
-_LARGEST_LOG = 700.0
-"""Ends of intervals are held below overflow: one degree of freedom can make one absurdly wide."""
 
 
 def effects(cells: pd.DataFrame, factors: Sequence[str], objective: str = DEFAULT) -> pd.DataFrame:
@@ -197,7 +196,7 @@ def _combinations(fit: FactorialFit, objective: str) -> list[dict[str, Any]]:
         rows.append(
             {
                 **{short(name): level for name, level in zip(factors, point, strict=True)},
-                "value": _exp(values[point].value),
+                "value": ratio_of(values[point].value),
                 **_interval("index", index[point], 100.0),
                 **_interval("ratio", ratio),
                 "basis": _basis(index[point]),
@@ -255,7 +254,7 @@ def _cells(fit: FactorialFit, fixed: Mapping[str, str]) -> int:
 
 def _interval(name: str, estimate: Estimate, scale: float = 1.0) -> dict[str, float]:
     return {
-        f"{name}{end}": scale * _exp(value)
+        f"{name}{end}": scale * ratio_of(value)
         for end, value in zip(("", "_lo", "_hi"), estimate[:3], strict=True)
     }
 
@@ -281,10 +280,6 @@ def _with_ends(columns: Mapping[str, str], figures: Iterable[str]) -> list[str]:
         for name in columns
         for found in ([name, f"{name}_lo", f"{name}_hi"] if name in with_ends else [name])
     ]
-
-
-def _exp(value: float) -> float:
-    return math.exp(min(value, _LARGEST_LOG)) if not math.isnan(value) else math.nan
 
 
 def _last(value: float) -> float:

@@ -17,6 +17,7 @@ import pandas as pd
 from analysis.leastsquares import Solution, solve
 from analysis.multiplicity import critical_value
 from analysis.pairs import log_metric
+from analysis.rows import Ratio
 from jobs.result import MEASURED, TREATMENT
 
 CONFIDENCE = 0.95
@@ -45,6 +46,11 @@ class Contrast:
     def half_width(self) -> float | None:
         """Half the simultaneous 95 % interval of the log ratio; None where the level has no replicate."""
         return None if self.error is None or self.critical is None else self.error * self.critical
+
+    @property
+    def ratio(self) -> Ratio:
+        """The same as a ratio to the baseline."""
+        return Ratio.of_log(self.estimate, self.half_width, pairs=self.pairs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,14 @@ import math
 
 from scipy.optimize import brentq
 
+LARGEST_LOG = 700.0
+"""Beyond it e^x overflows: one degree of freedom can make an interval absurdly wide."""
+
+
+def ratio_of(log: float) -> float:
+    """Return e^log, held below overflow."""
+    return math.exp(min(log, LARGEST_LOG))
+
 
 def mean_acceptance_length(alpha: float, k: int) -> float:
     """Return MAL(alpha, K) = 1 + alpha + ... + alpha^K = (1 - alpha^(K+1)) / (1 - alpha); K + 1 at alpha = 1.

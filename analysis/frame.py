@@ -57,6 +57,10 @@ FACTOR = "factor:"
 """Prefix of the columns of swept keys."""
 
 
+THRESHOLD = 0.02
+"""Practical threshold where nothing names one, as a share."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
     """One sweep as its folder tells it."""
@@ -67,6 +71,11 @@ class Sweep:
     cells: pd.DataFrame
     """`cells_frame` of the results."""
     results: list[CellResult]
+
+    @property
+    def threshold(self) -> float:
+        """Practical threshold of the plan, as a share; 2 % where the plan names none."""
+        return float(self.plan.get("threshold", THRESHOLD))
 
     def requests(
         self, columns: Sequence[str] | None = None, cells: Iterable[str] | None = None

@@ -14,6 +14,7 @@ import pandas as pd
 from analysis.contrasts import counted
 from analysis.errors import ResultsError
 from analysis.fit import fit_values
+from analysis.formulas import LARGEST_LOG
 from analysis.frame import Sweep
 from analysis.levels import conditions
 from analysis.points import figure, points_of
@@ -126,7 +127,7 @@ def _ratios(cells: pd.DataFrame) -> dict[tuple[str, float], tuple[float, float, 
         logs = np.log(values, out=np.full(len(values), np.nan), where=values > 0.0)
         for arm, contrast in fit_values(group, logs).contrasts.items():
             half = np.nan if contrast.half_width is None else contrast.half_width
-            ends = np.exp(np.minimum(contrast.estimate + np.array([0.0, -half, half]), 700.0))
+            ends = np.exp(np.minimum(contrast.estimate + np.array([0.0, -half, half]), LARGEST_LOG))
             found[arm, level] = (float(ends[0]), float(ends[1]), float(ends[2]))
     return found
 

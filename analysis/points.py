@@ -16,13 +16,13 @@ import numpy as np
 import pandas as pd
 
 from analysis.contrasts import counted, t_quantile
+from analysis.formulas import LARGEST_LOG
 from analysis.pairs import STRATUM
 from jobs.result import MEASURED, TREATMENT
 
 FACTS = ["arm", "label", "pair", "layout", "drafter", "k", "axis", "level", "devices"]
 _SWEEPS = 8
 """Rounds of centring by points and blocks: exact at once where every point is in every block."""
-_LARGEST_LOG = 700.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -69,7 +69,7 @@ class Figure:
         ends = (self.means, self.means - half, self.means + half)
         if not self.logs:
             return ends
-        value, low, high = (np.exp(np.minimum(end, _LARGEST_LOG)) for end in ends)
+        value, low, high = (np.exp(np.minimum(end, LARGEST_LOG)) for end in ends)
         return value, low, high
 
     def draws(self, count: int, seed: int) -> np.ndarray | None:

@@ -65,7 +65,7 @@ def recommend(sweep: Sweep, *, objective: str | None = None) -> Recommendation:
         ValueError: an unknown objective.
     """
     objective = objective or str(sweep.plan.get("objective") or DEFAULT)
-    threshold = float(sweep.plan.get("threshold", 0.02))
+    threshold = sweep.threshold
     rows, confirmed = _judged(sweep.cells, threshold=threshold, objective=objective)
     candidates = candidates_of(sweep.cells)
     refuted = _refuted(rows, confirmed)

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Self
 
 from analysis.axis import AXES
 from analysis.crossover import Crossover
+from analysis.formulas import ratio_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +20,14 @@ class Ratio:
     hi: float | None = None
     pairs: int = 1
     """Pairs it rests on."""
+
+    @classmethod
+    def of_log(cls, estimate: float, half: float | None = None, *, pairs: int = 1) -> Self:
+        """Return the ratio of a log ratio, and of half the width of its interval where it has one."""
+        if half is None:
+            return cls(value=ratio_of(estimate), pairs=pairs)
+        low, high = ratio_of(estimate - half), ratio_of(estimate + half)
+        return cls(value=ratio_of(estimate), lo=low, hi=high, pairs=pairs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,8 +26,6 @@ from analysis.pairs import log_metric
 from analysis.rows import Ratio
 from jobs.result import MEASURED, TREATMENT
 
-_LARGEST_LOG = 700.0
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Standing:
@@ -66,10 +64,8 @@ class Standing:
         """Return the advantage of an arm over another as a ratio, with the interval of this comparison."""
         value, error = self.gap(arm, other)
         pairs = int(min(self.pairs[self.arms.index(arm)], self.pairs[self.arms.index(other)]))
-        if error is None:
-            return Ratio(value=_exp(value), pairs=pairs)
-        half = t_quantile(self.df) * error
-        return Ratio(value=_exp(value), lo=_exp(value - half), hi=_exp(value + half), pairs=pairs)
+        half = None if error is None else t_quantile(self.df) * error
+        return Ratio.of_log(value, half, pairs=pairs)
 
     def best(self, arms: tuple[str, ...]) -> str | None:
         """Return the best of some arms by estimate; None where none of them is here."""
@@ -156,7 +152,3 @@ def _solved(
     variance = float(np.sum(solution.residuals**2)) / solution.df if repeated else None
     pairs = np.concatenate([[count], solution.pairs])
     return (reference, *names), means, shares, pairs, variance, solution.df
-
-
-def _exp(value: float) -> float:
-    return float(np.exp(min(value, _LARGEST_LOG)))

@@ -65,7 +65,7 @@ def _row(
     first = group.iloc[0]
     arm, crowded = str(first["arm"]), bool(group["oversubscribed"].all())
     contrasts = {} if level is None else {name: fit.contrasts.get(arm) for name, fit in level.fits.items()}
-    ratios = {name: _ratio(contrast) for name, contrast in contrasts.items()}
+    ratios = {name: None if contrast is None else contrast.ratio for name, contrast in contrasts.items()}
     mal = _mean(used["spec/mal"].tolist())
     speed, total, computed = ratios.get("user_speed"), ratios.get("total"), ratios.get("computed")
     uncached = uncached_share_ratio(computed.value, total.value) if computed and total else None
@@ -149,23 +149,6 @@ def _caveats(
         )
     found += [caveat for told in group["caveats"] for caveat in told]
     return tuple(dict.fromkeys(found))
-
-
-def _ratio(contrast: Contrast | None) -> Ratio | None:
-    if contrast is None:
-        return None
-    half = contrast.half_width
-    return Ratio(
-        value=math.exp(contrast.estimate),
-        lo=None if half is None else _exp(contrast.estimate - half),
-        hi=None if half is None else _exp(contrast.estimate + half),
-        pairs=contrast.pairs,
-    )
-
-
-def _exp(value: float) -> float:
-    """Return e^value, held below overflow: one degree of freedom can make an interval absurdly wide."""
-    return math.exp(min(value, 700.0))
 
 
 def _mean(values: Sequence[Any]) -> float | None:

@@ -7,6 +7,7 @@ import pandas as pd
 
 from analysis.contrasts import counted
 from analysis.crossings import crossover_rows
+from analysis.frame import THRESHOLD
 from analysis.levels import fit_levels
 from analysis.objectives import DEFAULT, OBJECTIVES
 from analysis.rows import CrossoverRow, Ratio, VerdictRow
@@ -64,7 +65,7 @@ CROSSOVER_COLUMNS: dict[str, str] = {
 """Columns of `crossovers`; `crossover` is followed by its `_lo` and `_hi`."""
 
 
-def verdicts(cells: pd.DataFrame, *, threshold: float = 0.02, objective: str = DEFAULT) -> pd.DataFrame:
+def verdicts(cells: pd.DataFrame, *, threshold: float = THRESHOLD, objective: str = DEFAULT) -> pd.DataFrame:
     """Return a row an arm and level: its verdict and its ratios; columns are those of `VERDICT_COLUMNS`.
 
     Args:

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from analysis.fit import Contrast
 from analysis.formulas import implied_step_ratio, uncached_share_ratio
 from analysis.objectives import DEFAULT, OBJECTIVES
 from analysis.others.crossing import unpaired_crossovers
 from analysis.others.run import OtherResultsError
 from analysis.others.welch import UnpairedContrast, unpaired_contrasts
 from analysis.pairs import log_metric
-from analysis.rows import BaselineRow, Ratio, VerdictRow
+from analysis.rows import BaselineRow, VerdictRow
 from analysis.summary import Summary
 from analysis.verdict import INVALID, UNDECIDED, Verdict, decide, threshold_of
 from jobs.result import MEASURED, OUTCOMES, TREATMENT
@@ -100,7 +99,7 @@ def _row(
     objective: str,
 ) -> VerdictRow:
     first = own.iloc[0]
-    ratios = {name: _ratio(found[name].contrast) if name in found else None for name in OBJECTIVES}
+    ratios = {name: found[name].contrast.ratio if name in found else None for name in OBJECTIVES}
     measured = own[own["outcome"] == MEASURED]
     mal = measured["spec/mal"].mean()
     mal = None if pd.isna(mal) else float(mal)
@@ -172,16 +171,6 @@ def _why(own: pd.DataFrame, base: pd.DataFrame, objective: str) -> str:
             return f"no valid run of the {side}: " + "; ".join(f"{n} x {why}" for why, n in reasons.items())
     lacking = [side for side, rows in told.items() if not log_metric(rows, objective).notna().any()]
     return f"the files do not give {OBJECTIVES[objective].title} ({' and '.join(lacking)})"
-
-
-def _ratio(contrast: Contrast) -> Ratio:
-    half = contrast.half_width
-    return Ratio(
-        value=math.exp(contrast.estimate),
-        lo=None if half is None else math.exp(max(contrast.estimate - half, -700.0)),
-        hi=None if half is None else math.exp(min(contrast.estimate + half, 700.0)),
-        pairs=contrast.pairs,
-    )
 
 
 def _row_caveats(own: pd.DataFrame, base: pd.DataFrame) -> tuple[str, ...]:
