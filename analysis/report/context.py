@@ -3,16 +3,14 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import plotly.graph_objects as go
 from markupsafe import Markup
 
 from analysis.axis import AXES, number
 from analysis.capacity import capacity_rows, memory_costs
-from analysis.figures import k_figures, layout_figure, ratio_figure
+from analysis.figures import FIGURES, Figure
 from analysis.fit import CONFIDENCE
 from analysis.frame import Sweep, arm_labels, as_results, cells_frame
 from analysis.objectives import OBJECTIVES
@@ -42,19 +40,6 @@ CELL_METRICS = (
     "window/occupancy",
 )
 """Shown in the table of all cells."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
-    """One figure of the report."""
-
-    key: str
-    """Id of its element."""
-    title: str
-    note: str
-    """How to read it."""
-    body: Markup
-    """The figure's element and script."""
 
 
 def build_context(
@@ -87,7 +72,7 @@ def build_context(
         "axis": AXES[summary.axis],
         "level": number,
         "blocks": len({cell.block for cell in planned}),
-        "figures": _figures(summary, planned),
+        "figures": _figures(sweep, summary) if cells else [],
         "sections": [make(sweep) for make in SECTIONS.values()] if cells else [],
         "capacities": capacity_rows(planned),
         "memory_costs": memory_costs(planned),
@@ -129,29 +114,18 @@ def _banners(summary: Summary) -> list[tuple[str, str]]:
     return found
 
 
-def _figures(summary: Summary, cells: Sequence[CellResult]) -> list[Figure]:
-    bars = "Bars are simultaneous 95 % intervals."
-    wanted: list[tuple[str, str, str, go.Figure | None]] = []
-    for name in dict.fromkeys((summary.objective, "user_speed", "output", "computed")):
-        title = f"{OBJECTIVES[name].title.capitalize()} against {AXES[summary.axis].noun}"
-        told = f"{bars} The band along 1 is the crossover bracket, the ring its estimate."
-        wanted.append((f"ratio-{name}", title, told, ratio_figure(summary, name)))
-    for index, (family, figure) in enumerate(k_figures(summary)):
-        wanted.append((f"k-{index}", f"Draft length against ratio: {family}", bars, figure))
-    told = "Geometric mean over blocks, baselines included; at each level the best bar is 100."
-    wanted.append(("layout", "Layout and drafter", told, layout_figure(cells_frame(cells))))
-    return [
-        Figure(key=key, title=title, note=note, body=_body(key, figure))
-        for key, title, note, figure in wanted
-        if figure is not None
-    ]
+def _figures(sweep: Sweep, summary: Summary) -> list[tuple[Figure, Markup]]:
+    """Return the figures that there are, each with its element and script."""
+    drawn = [figure for draw in FIGURES.values() for figure in draw(sweep, summary)]
+    return [(figure, _body(figure)) for figure in drawn if figure.plot is not None]
 
 
-def _body(key: str, figure: go.Figure) -> Markup:
-    html = figure.to_html(
+def _body(figure: Figure) -> Markup:
+    assert figure.plot is not None
+    html = figure.plot.to_html(
         full_html=False,
         include_plotlyjs=False,
-        div_id=f"figure-{key}",
+        div_id=f"figure-{figure.name}",
         config={"displayModeBar": False, "responsive": True},
     )
     return Markup(html)  # noqa: S704 - plotly escapes its JSON, and the labels in it were escaped when drawn

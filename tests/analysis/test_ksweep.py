@@ -10,9 +10,9 @@ from analysis.bestk import best_k, best_of
 from analysis.contrasts import Contrasts
 from analysis.crossover import find_crossings
 from analysis.curves import FITS, MISSES
+from analysis.figures.misfit import misfit_figures
 from analysis.frame import Sweep, cells_frame
 from analysis.ksweep import k_sweep
-from analysis.ksweep_figure import misfit_figures
 from analysis.positions import COUNTED, DIFFERENCED, positions
 from analysis.stepcost import BY_FREE, BY_PROFILE, step_cost
 from tests.analysis.made import Arm, made_results, made_sweep

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from analysis.figures import k_figures, layout_figure, ratio_figure
+from analysis.figures.crossover import ratio_figure
+from analysis.figures.draft_length import k_figures
+from analysis.figures.layouts import layout_figure
 from analysis.frame import cells_frame
 from analysis.report import render, write_report
 from analysis.summary import summarise

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from analysis.curves import Fit
-from analysis.figures import NEUTRAL, PALETTE, SYMBOLS
+from analysis.figures.style import NEUTRAL, PALETTE, SYMBOLS
 from analysis.formulas import mean_acceptance_length
 from analysis.frame import Sweep
 from analysis.ksweep import DrafterLevel, axis_of, drafter_levels

@@ -1,0 +1,127 @@
+"""How all figures look: colours, axes, interval bars, sliders; and how users' text gets into them."""
+
+import html
+import math
+from collections.abc import Sequence
+
+import plotly.graph_objects as go
+
+from analysis.rows import Ratio
+
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6BB1", "#7F7F7F")
+"""Okabe and Ito's colours, told apart with any colour vision; black and yellow would vanish on some pages."""
+NEUTRAL = "#8A94A0"
+INK, GRID = "#333333", "#dddddd"
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "star")
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
+_RATIO_TICKS = (0.1, 0.2, 0.25, 0.33, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 2.5, 3, 4, 6, 8, 12, 20)
+_INVISIBLE = {
+    ord(mark): None for mark in "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+}
+"""Marks that turn the direction of text: a label with them would show as another one."""
+
+
+def colour(index: int) -> str:
+    """Return the colour of the index-th thing; they repeat, symbols and dashes do not at the same pace."""
+    return PALETTE[index % len(PALETTE)]
+
+
+def symbol(index: int) -> str:
+    """Return the symbol of the index-th thing."""
+    return SYMBOLS[index % len(SYMBOLS)]
+
+
+def escape(text: object) -> str:
+    """Return text that came from users for a figure: plotly reads markup in labels."""
+    return html.escape(str(text).translate(_INVISIBLE))
+
+
+def interval_bars(
+    values: Sequence[float], lows: Sequence[float | None], highs: Sequence[float | None]
+) -> dict[str, object]:
+    """Return plotly's error bars of figures with intervals; a figure without one has no bar."""
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [0.0 if high is None else high - value for value, high in zip(values, highs, strict=True)],
+        "arrayminus": [0.0 if low is None else value - low for value, low in zip(values, lows, strict=True)],
+        "thickness": 1.5,
+        "width": 4,
+        "visible": any(high is not None for high in highs),
+    }
+
+
+def ratio_bars(ratios: Sequence[Ratio]) -> dict[str, object]:
+    """Return plotly's error bars of ratios."""
+    return interval_bars(
+        [ratio.value for ratio in ratios], [ratio.lo for ratio in ratios], [ratio.hi for ratio in ratios]
+    )
+
+
+def interval_text(ratio: Ratio) -> str:
+    """Return ` [1.203, 1.261]` for a hover label, or nothing where there is no interval."""
+    return "" if ratio.lo is None or ratio.hi is None else f" [{ratio.lo:.3f}, {ratio.hi:.3f}]"
+
+
+def ratio_axis(figure: go.Figure, values: Sequence[float]) -> float:
+    """Scale the y axis for ratios, draw the line of 1, and return the axis's lower end."""
+    low, high = min([*values, 0.95]) / 1.06, max([*values, 1.05]) * 1.06
+    low, high = max(low, 0.02), min(high, 50.0)  # an interval on one degree of freedom can span decades
+    ticks = [tick for tick in _RATIO_TICKS if low <= tick <= high]
+    figure.add_hline(y=1.0, line={"color": NEUTRAL, "width": 1})
+    figure.update_yaxes(
+        type="log",
+        range=[math.log10(low), math.log10(high)],
+        tickvals=ticks,
+        ticktext=[f"{t:g}" for t in ticks],
+    )
+    return low
+
+
+def apply_style(figure: go.Figure, *, x: str, y: str) -> None:
+    """Give a figure the common look; `x` and `y` are the axes' titles, with their units."""
+    figure.update_layout(
+        xaxis_title=x,
+        yaxis_title=y,
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        font={"family": "system-ui, sans-serif", "size": 13, "color": INK},
+        margin={"l": 64, "r": 16, "t": 12, "b": 52},
+        legend={"orientation": "h", "yanchor": "top", "y": -0.2, "x": 0},
+        height=430,
+        colorway=list(PALETTE),
+    )
+    figure.update_xaxes(gridcolor=GRID, linecolor=NEUTRAL, zeroline=False)
+    figure.update_yaxes(gridcolor=GRID, linecolor=NEUTRAL, zeroline=False)
+
+
+def add_slider(
+    figure: go.Figure,
+    *,
+    name: str,
+    steps: Sequence[tuple[str, dict[str, object], dict[str, object]]],
+    active: int,
+) -> None:
+    """Give a figure its slider: one a figure, each step's state worked out beforehand.
+
+    Args:
+        figure: the figure, drawn in the state of step `active`.
+        name: what it moves, with its unit: `concurrency`.
+        steps: (label, changes of the traces as `plotly.restyle` takes them, changes of the layout); every
+            step sets all that any step changes, so that each can follow each.
+        active: index of the step that is drawn.
+    """
+    figure.update_layout(
+        sliders=[
+            {
+                "active": active,
+                "name": name,
+                "currentvalue": {"prefix": f"{name}: "},
+                "pad": {"t": 60},
+                "steps": [
+                    {"label": label, "method": "update", "args": [traces, layout]}
+                    for label, traces, layout in steps
+                ],
+            }
+        ]
+    )
