@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from analysis.errors import ResultsError
     from analysis.factorial import combinations, effects
     from analysis.factors import swept_factors
+    from analysis.figures import sweep_figures
     from analysis.fleet import fleet_value
     from analysis.frame import Sweep, cells_frame, load_sweep
     from analysis.goodput import goodput_frame, with_limits
@@ -53,6 +54,7 @@ _HOMES = {
     "recommend": "recommendation",
     "recommendation_frame": "recommendation_table",
     "summarise": "summary",
+    "sweep_figures": "figures",
     "swept_factors": "factors",
     "verdicts": "tidy",
     "with_limits": "goodput",
@@ -82,6 +84,7 @@ __all__ = [
     "recommend",
     "recommendation_frame",
     "summarise",
+    "sweep_figures",
     "swept_factors",
     "verdicts",
     "with_limits",

@@ -11,7 +11,8 @@ from analysis.figures.draft_length import draft_length
 from analysis.figures.figure import Figure
 from analysis.figures.layouts import layouts
 from analysis.frame import Sweep
-from analysis.summary import Summary
+from analysis.objectives import DEFAULT
+from analysis.summary import Summary, summarise
 
 FIGURES: dict[str, Callable[[Sweep, Summary], tuple[Figure, ...]]] = {
     "draft_length": draft_length,
@@ -20,4 +21,18 @@ FIGURES: dict[str, Callable[[Sweep, Summary], tuple[Figure, ...]]] = {
 }
 """Name -> what draws its figures."""
 
-__all__ = ["FIGURES", "Figure"]
+
+def sweep_figures(sweep: Sweep, summary: Summary | None = None) -> dict[str, Figure]:
+    """Return every figure of a sweep by its name, in the order of the report; an absent one says why.
+
+    Args:
+        sweep: the sweep.
+        summary: `summarise` of its results; made with the plan's own threshold and objective where None.
+    """
+    if summary is None:
+        objective = str(sweep.plan.get("objective") or DEFAULT)
+        summary = summarise(sweep.results, threshold=sweep.threshold, objective=objective)
+    return {figure.name: figure for draw in FIGURES.values() for figure in draw(sweep, summary)}
+
+
+__all__ = ["FIGURES", "Figure", "sweep_figures"]
