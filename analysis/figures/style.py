@@ -2,10 +2,11 @@
 
 import html
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import plotly.graph_objects as go
 
+from analysis.axis import Axis, number
 from analysis.rows import Ratio
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6BB1", "#7F7F7F")
@@ -15,6 +16,8 @@ INK, GRID = "#333333", "#dddddd"
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "star")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 _RATIO_TICKS = (0.1, 0.2, 0.25, 0.33, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 2.5, 3, 4, 6, 8, 12, 20)
+_LABEL_SHARE = 0.055
+"""Part of an axis that the label of a level takes."""
 _INVISIBLE = {
     ord(mark): None for mark in "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 }
@@ -63,19 +66,70 @@ def interval_text(ratio: Ratio) -> str:
     return "" if ratio.lo is None or ratio.hi is None else f" [{ratio.lo:.3f}, {ratio.hi:.3f}]"
 
 
-def ratio_axis(figure: go.Figure, values: Sequence[float]) -> float:
-    """Scale the y axis for ratios, draw the line of 1, and return the axis's lower end."""
+def ratio_axis(
+    figure: go.Figure, values: Sequence[float], *, row: int | None = None, col: int | None = None
+) -> float:
+    """Scale the y axis for ratios, draw the line of 1, and return the axis's lower end.
+
+    Args:
+        figure: one plot, or several of which `row` and `col` name one.
+        values: what has to be seen on it.
+        row: of a figure with several plots.
+        col: likewise.
+    """
     low, high = min([*values, 0.95]) / 1.06, max([*values, 1.05]) * 1.06
     low, high = max(low, 0.02), min(high, 50.0)  # an interval on one degree of freedom can span decades
     ticks = [tick for tick in _RATIO_TICKS if low <= tick <= high]
-    figure.add_hline(y=1.0, line={"color": NEUTRAL, "width": 1})
+    one = {} if row is None else {"row": row, "col": col}
+    figure.add_hline(y=1.0, line={"color": NEUTRAL, "width": 1}, **one)
     figure.update_yaxes(
         type="log",
         range=[math.log10(low), math.log10(high)],
         tickvals=ticks,
         ticktext=[f"{t:g}" for t in ticks],
+        **one,
     )
     return low
+
+
+def level_axis(
+    figure: go.Figure,
+    axis: Axis,
+    levels: Iterable[float],
+    *,
+    title: bool = True,
+    row: int | None = None,
+    col: int | None = None,
+) -> None:
+    """Make the x axis one of load levels: logarithmic, the levels as ticks.
+
+    Labels that would touch their neighbour's are left out; the ticks stay.
+
+    Args:
+        figure: one plot, or several of which `row` and `col` name one.
+        axis: what the levels are a number of.
+        levels: all that are drawn.
+        title: whether the axis says what it is, as the lowest of several that share it does.
+        row: of a figure with several plots.
+        col: likewise.
+    """
+    values = sorted(set(levels))
+    if not values:
+        return
+    room = _LABEL_SHARE * math.log(values[-1] / values[0])
+    labels, free = [], -math.inf
+    for value in values:
+        place = math.log(value)
+        labels.append(number(value) if place >= free else "")
+        free = place + room if place >= free else free
+    figure.update_xaxes(
+        type="log",
+        tickvals=values,
+        ticktext=labels,
+        title_text=f"{axis.title}, log scale" if title else None,
+        row=row,
+        col=col,
+    )
 
 
 def apply_style(figure: go.Figure, *, x: str, y: str) -> None:
@@ -101,6 +155,7 @@ def add_slider(
     name: str,
     steps: Sequence[tuple[str, dict[str, object], dict[str, object]]],
     active: int,
+    traces: Sequence[int] | None = None,
 ) -> None:
     """Give a figure its slider: one a figure, each step's state worked out beforehand.
 
@@ -110,7 +165,9 @@ def add_slider(
         steps: (label, changes of the traces as `plotly.restyle` takes them, changes of the layout); every
             step sets all that any step changes, so that each can follow each.
         active: index of the step that is drawn.
+        traces: places of the traces that the changes are for, in order; all of them where None.
     """
+    places = () if traces is None else (list(traces),)
     figure.update_layout(
         sliders=[
             {
@@ -119,8 +176,8 @@ def add_slider(
                 "currentvalue": {"prefix": f"{name}: "},
                 "pad": {"t": 60},
                 "steps": [
-                    {"label": label, "method": "update", "args": [traces, layout]}
-                    for label, traces, layout in steps
+                    {"label": label, "method": "update", "args": [restyled, layout, *places]}
+                    for label, restyled, layout in steps
                 ],
             }
         ]
