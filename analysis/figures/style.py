@@ -1,12 +1,12 @@
 """How all figures look: colours, axes, interval bars, sliders; and how users' text gets into them."""
 
-import html
 import math
 from collections.abc import Iterable, Sequence
 
 import plotly.graph_objects as go
 
 from analysis.axis import Axis, number
+from analysis import untrusted
 from analysis.rows import Ratio
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6BB1", "#7F7F7F")
@@ -18,10 +18,6 @@ DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 _RATIO_TICKS = (0.1, 0.2, 0.25, 0.33, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 2.5, 3, 4, 6, 8, 12, 20)
 _LABEL_SHARE = 0.055
 """Part of an axis that the label of a level takes."""
-_INVISIBLE = {
-    ord(mark): None for mark in "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-}
-"""Marks that turn the direction of text: a label with them would show as another one."""
 
 
 def colour(index: int) -> str:
@@ -36,7 +32,7 @@ def symbol(index: int) -> str:
 
 def escape(text: object) -> str:
     """Return text that came from users for a figure: plotly reads markup in labels."""
-    return html.escape(str(text).translate(_INVISIBLE))
+    return untrusted.label(text)
 
 
 def interval_bars(
