@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 
 import plotly.graph_objects as go
 
-from analysis.axis import Axis, number
 from analysis import untrusted
+from analysis.axis import Axis, number
 from analysis.rows import Ratio
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6BB1", "#7F7F7F")
