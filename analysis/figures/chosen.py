@@ -1,0 +1,53 @@
+"""Which drafter a figure tells of, where it cannot show all: one order of the arms for all figures."""
+
+import math
+from collections import Counter
+
+from analysis.frame import Sweep
+from analysis.objectives import OBJECTIVES
+from analysis.recommendation import recommend
+from analysis.rows import VerdictRow
+from analysis.summary import Summary
+
+
+def chosen_arm(sweep: Sweep, summary: Summary) -> str | None:
+    """Return the digest of the arm that figures tell of; None where no drafter was compared.
+
+    It is the recommended one, of several the one of the widest range, else the best.
+    """
+    return next(iter(ranked_arms(sweep, summary)), None)
+
+
+def ranked_arms(sweep: Sweep, summary: Summary) -> tuple[str, ...]:
+    """Return the digests of all arms with a drafter and a ratio, the most relevant first.
+
+    Recommended ones by the number of levels they are recommended at; then real acceptance before forced,
+    cores of their own before shared ones, the best ratio at the arm's best level, and of equal ones the
+    larger draft length. Counterfactual arms are none.
+    """
+    arms: dict[str, list[VerdictRow]] = {}
+    for row in summary.rows:
+        if not row.counterfactual and row.ratio(summary.objective) is not None:
+            arms.setdefault(row.arm, []).append(row)
+    if not arms:
+        return ()
+    recommended = Counter(
+        choice.candidate.arm
+        for found in recommend(sweep, objective=summary.objective).ranges
+        for choice in found.choices
+        if choice.candidate is not None
+    )
+    better = 1.0 if OBJECTIVES[summary.objective].higher_is_better else -1.0
+
+    def order(arm: str) -> tuple[int, bool, bool, float, int, str]:
+        own = arms[arm]
+        best = max(_gain(row, summary.objective, better) for row in own)
+        crowded = all(row.oversubscribed for row in own)
+        return -recommended[arm], own[0].synthetic, crowded, -round(best, 9), -own[0].k, own[0].label
+
+    return tuple(sorted(arms, key=order))
+
+
+def _gain(row: VerdictRow, objective: str, better: float) -> float:
+    ratio = row.ratio(objective)
+    return better * math.log(ratio.value) if ratio is not None and ratio.value > 0.0 else -math.inf
