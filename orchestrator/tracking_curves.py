@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 from analysis.axis import number
 from analysis.objectives import OBJECTIVES
+from analysis.untrusted import markdown
 from engines.digest import digest
 from orchestrator import tracking_fields as fields
 from orchestrator.plan import Plan
-from orchestrator.tracking_note import markdown, shortened
+from orchestrator.tracking_note import shortened
 
 if TYPE_CHECKING:  # pandas and scipy take a second to load, and a sweep begins without them
     from analysis.rows import Ratio, VerdictRow

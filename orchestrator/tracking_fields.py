@@ -1,10 +1,14 @@
-"""What an MLflow run shows of a sweep and of a cell: parameters, tags, metrics. Pure functions."""
+"""What an MLflow run shows of a sweep and of a cell: parameters, tags, metrics. Pure functions.
+
+Names and values pass `shown_name` and `shown` where they are written, descriptions are Markdown.
+"""
 
 import math
 import re
 from collections.abc import Mapping
 from datetime import datetime
 
+from analysis.untrusted import markdown, spreadsheet
 from engines.digest import digest
 from jobs.result import MEASURED, CellResult
 from orchestrator.plan import Plan
@@ -16,6 +20,28 @@ CONTENT = "specload.content"
 """Tag with the digest of the recorded result: says whether a run still shows what the ledger has."""
 NOTE = "mlflow.note.content"
 PARENT = "mlflow.parentRunId"
+NAME_LIMIT = 250
+"""Characters of a run's or an experiment's name: servers on MySQL or PostgreSQL keep no more."""
+VALUE_LIMIT = 6000
+"""Characters of a parameter, and of a tag or description, where they keep 8000."""
+
+
+def shown_name(text: str) -> str:
+    """Return the name of a run or an experiment: MLflow's page exports its tables as CSV."""
+    return spreadsheet(text, limit=NAME_LIMIT)
+
+
+def shown(fields: Mapping[str, str]) -> dict[str, str]:
+    """Return parameters or tags, likewise; a description is Markdown, and stays as it is."""
+    return {
+        name: value if name == NOTE else spreadsheet(value, limit=VALUE_LIMIT)
+        for name, value in fields.items()
+    }
+
+
+def experiment(plan: Plan) -> str:
+    """Return the name of a sweep's experiment."""
+    return shown_name(str(plan.tracking.get("experiment") or plan.name))
 
 
 def sweep_params(plan: Plan) -> dict[str, str]:
@@ -82,14 +108,14 @@ def cell_params(plan: Plan, result: CellResult) -> dict[str, str]:
 
 def cell_tags(plan: Plan, result: CellResult, parent: str) -> dict[str, str]:
     """Return the tags of a cell's run."""
-    note = [result.reason or "", *(f"gate {g.name}: {g.message}" for g in result.gates if g.failed)]
+    told = [result.reason or "", *(f"gate {g.name}: {g.message}" for g in result.gates if g.failed)]
     return {
         PARENT: parent,
         SWEEP_ID: plan.sweep,
         KIND: "cell",
         CELL_ID: result.cell,
         CONTENT: content(result),
-        NOTE: "\n\n".join(filter(None, (*note, *result.caveats))),
+        NOTE: "\n\n".join(markdown(text) for text in (*told, *result.caveats) if text)[:VALUE_LIMIT],
         "specload.arm": result.arm,
         "specload.outcome": result.outcome,
         "specload.cause": result.cause or "",
@@ -140,7 +166,7 @@ def started_ms(result: CellResult) -> int | None:
 
 
 def _name(text: str) -> str:
-    return re.sub(r"[^\w\-. :/]", "_", text, flags=re.ASCII)
+    return re.sub(r"[^\w\-. :/]", "_", text, flags=re.ASCII)[:NAME_LIMIT]
 
 
 def flag(value: bool) -> str:  # noqa: FBT001  one value, one meaning

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from analysis.untrusted import plain
 from jobs.result import CellResult
 from orchestrator import tracking_fields as fields
 from orchestrator.errors import TrackingError, TrackingUnreachableError
@@ -161,10 +162,9 @@ class MlflowRecorder:
         from mlflow.entities import Metric, Param  # noqa: PLC0415  loads for seconds
 
         now = int(time.time() * 1000)
-        tags = curve_tags(self._plan, curve)
-        run = self._client.create_run(self._experiment, run_name=curve.name, tags=tags).info.run_id
+        run = self._create(curve.name, curve_tags(self._plan, curve))
         metrics = [Metric(point.name, point.value, now, point.step) for point in curve.points]
-        params = [Param(key, value) for key, value in curve.params.items()]
+        params = [Param(key, value) for key, value in fields.shown(curve.params).items()]
         for start in range(0, len(metrics), BATCH):
             self._client.log_batch(run, metrics=metrics[start : start + BATCH])
         self._client.log_batch(run, params=params)
@@ -200,18 +200,14 @@ class MlflowRecorder:
         if result.cell in self._runs:  # a new result for an old cell: a retry, or a gate that was added later
             self._remove(result.cell)
         started = fields.started_ms(result)
-        run = self._client.create_run(
-            self._experiment,
-            run_name=fields.cell_name(result),
-            start_time=started,
-            tags=fields.cell_tags(self._plan, result, self._parent),
-        ).info.run_id
+        tags = fields.cell_tags(self._plan, result, self._parent)
+        run = self._create(fields.cell_name(result), tags, started)
         shown = self._runs[result.cell] = _Shown(run=run)
         self._log(run, fields.cell_metrics(result), fields.cell_params(self._plan, result))
         if directory is not None:
             self._client.log_artifacts(run, str(directory))
         if result.log_tail:
-            self._client.log_text(run, result.log_tail, LOG_TAIL)
+            self._client.log_text(run, plain(result.log_tail, lines=True), LOG_TAIL)
         ended = started + int(result.seconds * 1000) if started is not None else None
         self._client.set_terminated(run, fields.status(result), end_time=ended)
         shown.content = fields.content(result)
@@ -227,6 +223,13 @@ class MlflowRecorder:
             self._log(shown.run, news)
             shown.metrics |= news
 
+    def _create(self, name: str, tags: Mapping[str, str], started: int | None = None) -> str:
+        """Create a run and return its id."""
+        made = self._client.create_run(
+            self._experiment, run_name=fields.shown_name(name), start_time=started, tags=fields.shown(tags)
+        )
+        return str(made.info.run_id)
+
     def _log(self, run: str, metrics: Mapping[str, float], params: Mapping[str, str] | None = None) -> None:
         from mlflow.entities import Metric, Param  # noqa: PLC0415  loads for seconds
 
@@ -234,7 +237,7 @@ class MlflowRecorder:
         self._client.log_batch(
             run,
             metrics=[Metric(key, value, now, 0) for key, value in metrics.items()],
-            params=[Param(key, value) for key, value in (params or {}).items()],
+            params=[Param(key, value) for key, value in fields.shown(params or {}).items()],
         )
 
     def _attach(self, run: str, file: Path) -> None:
@@ -242,7 +245,7 @@ class MlflowRecorder:
             self._client.log_artifact(run, str(file))
 
     def _experiment_id(self, artifacts: Path | None) -> str:
-        name = str(self._plan.tracking.get("experiment") or self._plan.name)
+        name = fields.experiment(self._plan)
         found = self._client.get_experiment_by_name(name)
         if found is None:
             location = (artifacts / folder_name(name)).as_uri() if artifacts else None
@@ -267,11 +270,8 @@ class MlflowRecorder:
             self._parent_metrics = dict(found[0].data.metrics)
             self._note = found[0].data.tags.get(fields.NOTE, "")
             return run
-        created = self._client.create_run(
-            self._experiment, run_name=self._plan.sweep, tags=fields.sweep_tags(self._plan)
-        )
+        run = self._create(self._plan.sweep, fields.sweep_tags(self._plan))
         note = sweep_note(self._plan, chart=chart(self._experiment, self._plan.sweep))
-        run = str(created.info.run_id)
         self._log(run, {}, fields.sweep_params(self._plan))
         self._client.set_tag(run, fields.NOTE, note)
         self._note = note

@@ -1,11 +1,11 @@
 """The description of a sweep's run in MLflow: its verdicts as Markdown. Pure functions."""
 
-import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from analysis.axis import AXES, number
 from analysis.objectives import OBJECTIVES
+from analysis.untrusted import markdown
 from orchestrator.plan import Plan
 
 if TYPE_CHECKING:  # pandas and scipy take a second to load, and a sweep begins without them
@@ -14,13 +14,6 @@ if TYPE_CHECKING:  # pandas and scipy take a second to load, and a sweep begins 
 
 LIMIT = 6000
 """Characters of a description: MLflow servers on MySQL or PostgreSQL keep 8000 of a tag."""
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|<>~&])")
-_INVISIBLE = re.compile("[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
-
-
-def markdown(text: str) -> str:
-    """Return untrusted text as Markdown that shows it as it is: no link, no markup, no turned direction."""
-    return _SPECIAL.sub(r"\\\1", _INVISIBLE.sub(" ", text))
 
 
 def sweep_note(plan: Plan, summary: "Summary | None" = None, chart: str = "") -> str:

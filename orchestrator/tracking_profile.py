@@ -21,8 +21,7 @@ def attach_profile(plan: Plan, results: Path, folder: Path) -> str:
         return f"there is no MLflow store {uri}: the profile is in its folder alone"
     try:
         client = open_store(uri, ours=uri == store_uri({}, results.resolve()))
-        name = str(plan.tracking.get("experiment") or plan.name)
-        experiment = client.get_experiment_by_name(name)
+        experiment = client.get_experiment_by_name(fields.experiment(plan))
         query = f"tags.`{fields.SWEEP_ID}` = '{plan.sweep}' AND tags.`{fields.KIND}` = 'sweep'"
         runs = [] if experiment is None else client.search_runs([experiment.experiment_id], query)
         if not runs:

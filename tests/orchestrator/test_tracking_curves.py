@@ -8,9 +8,10 @@ import pytest
 
 from analysis.rows import Ratio, VerdictRow
 from analysis.summary import Summary
+from analysis.untrusted import markdown
 from orchestrator.plan import Plan
 from orchestrator.tracking_curves import Curve, curves
-from orchestrator.tracking_note import LIMIT, markdown, sweep_note
+from orchestrator.tracking_note import LIMIT, sweep_note
 from orchestrator.tracking_views import chart
 
 
