@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from analysis.amdahl import amdahl
 from analysis.bestk import best_k
+from analysis.capacity_sections import capacity, memory
 from analysis.ceiling import ceiling
 from analysis.context import context
 from analysis.conversations import conversations
@@ -30,6 +31,8 @@ SECTIONS: dict[str, Callable[[Sweep], Section]] = {
     "step_cost": step_cost,
     "best_k": best_k,
     "context": context,
+    "capacity": capacity,
+    "memory": memory,
     "ceiling": ceiling,
     "decomposition": decomposition,
     "identities": identities,
