@@ -22,6 +22,9 @@ CAPACITY = "out_of_memory"
 _FACTS = ["axis", "spec/mal", "emulated", "synthetic", "counterfactual", "caveats"]
 SHARE_TOLERANCE = 0.05
 """The arms' uncached shares may differ by so much, relative, before the row says so."""
+DISAGREE_WINDOW = "the steady window gives"
+DISAGREE_SHARES = "computed and total throughput disagree"
+"""How the caveats of a row begin that say this."""
 
 
 def verdict_rows(
@@ -139,12 +142,12 @@ def _caveats(
     total, fixed = ratios.get("total"), ratios.get("fixed_total")
     if total and fixed and abs(math.log(total.value / fixed.value)) > math.log1p(threshold):
         found.append(
-            f"the steady window gives a total throughput ratio of {total.value:.3f}, the whole fixed work "
+            f"{DISAGREE_WINDOW} a total throughput ratio of {total.value:.3f}, the whole fixed work "
             f"{fixed.value:.3f}"
         )
     if uncached is not None and abs(math.log(uncached)) > math.log1p(SHARE_TOLERANCE):
         found.append(
-            f"computed and total throughput disagree: the uncached share of the tokens was "
+            f"{DISAGREE_SHARES}: the uncached share of the tokens was "
             f"{uncached:.2f} times the baseline's, so the arms did not have equal hit rates"
         )
     found += [caveat for told in group["caveats"] for caveat in told]
