@@ -10,6 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
+from analysis.untrusted import picture
+
 INK, SOFT, GRID = "#1c2430", "#5c6775", "#e3e7ec"
 COLOURS: Mapping[str, str] = {
     "plain decode": "#0072B2",
@@ -56,13 +58,13 @@ def draw_breakdown(bars: Sequence[Bar], paths: Sequence[Path], *, title: str, no
     """
     drawn = {name for bar in bars for name, ms in bar.parts if ms > 0}
     names = [name for name in dict.fromkeys(name for bar in bars for name, _ in bar.parts) if name in drawn]
-    lines = [line for note in notes for line in textwrap.wrap(note, _NOTE)]
+    lines = [line for note in notes for line in textwrap.wrap(picture(note), _NOTE)]
     foot = 0.055 * len(lines)
     height = 1.7 + 0.62 * len(bars) + 0.2 * len(lines) + 0.24 * ((len(names) + 3) // 4)
     # text stays text in an SVG, and its ids do not depend on the moment
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "specload"}):
         figure = Figure(figsize=(10, height), layout=ConstrainedLayoutEngine(rect=(0, foot, 1, 1 - foot)))
-        figure.suptitle(textwrap.fill(title, _TITLE), x=0.01, ha="left", fontsize=13, color=INK)
+        figure.suptitle(textwrap.fill(picture(title), _TITLE), x=0.01, ha="left", fontsize=13, color=INK)
         figure.text(0.01, 0.012, "\n".join(lines), ha="left", va="bottom", fontsize=9, color=SOFT)
         axes = figure.subplots()
         _bars(axes, bars, names)
@@ -112,7 +114,7 @@ def _bars(axes: Axes, bars: Sequence[Bar], names: Sequence[str]) -> None:
             fontsize=9.5,
             color=INK,
         )
-    axes.set_yticks(places, [bar.label for bar in bars], fontsize=10.5, color=INK)
+    axes.set_yticks(places, [picture(bar.label) for bar in bars], fontsize=10.5, color=INK)
     axes.set_xlim(0, longest * 1.12)
     axes.set_xlabel("milliseconds of a decode step", color=SOFT)
     axes.grid(axis="x", color=GRID, linewidth=0.8)

@@ -36,7 +36,7 @@ _HIDDEN = {"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"}
 """Unicode's categories of controls, format marks, halves of pairs, and what no font has."""
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|<>~&$@]|://|(?<=\bwww)\.)", re.IGNORECASE)
 _BLOCK = re.compile(r"^(\s*)([-=]|\d+(?=[.)]))")
-_FORMULA = re.compile(r"\s*[=+\-@\t\r|%]")
+_FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")
 _NUMBER = re.compile(r"[+-]?[\d.,]+(?:e[+-]?\d+)?\s*%?", re.IGNORECASE)
 
 

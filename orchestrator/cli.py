@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+from analysis.untrusted import plain
 from engines.errors import EngineError
 from jobs.errors import JobError
 from orchestrator.errors import SpecloadError
@@ -170,10 +171,10 @@ def _run(name: str, arguments: Sequence[str], *, debug: bool) -> int:
             print(f"\nexample:\n  {next(c.example for c in COMMANDS if c.name == name)}", flush=True)
         raise
     except Interrupted as stop:
-        print(f"specload: {stop}", file=sys.stderr)
+        _tell(str(stop))
         return stop.exit_code
     except KeyboardInterrupt:
-        print("specload: interrupted", file=sys.stderr)
+        _tell("interrupted")
         return 130
     except BrokenPipeError:
         raise
@@ -195,7 +196,7 @@ def _other(words: Sequence[str]) -> int:
         return 2
     else:
         known = ", ".join(command.name for command in COMMANDS)
-        print(f"specload: there is no command {first!r}; commands are {known}", file=sys.stderr)
+        _tell(f"there is no command {first!r}; commands are {known}")
         return 2
     return 0
 
@@ -239,14 +240,20 @@ def _is_ours(error: BaseException) -> bool:
 
 def _fail(error: Exception, *, debug: bool) -> int:
     if debug:
-        print(redacted("".join(traceback.format_exception(error))), end="", file=sys.stderr)
+        trace = redacted("".join(traceback.format_exception(error)))
+        print(plain(trace, lines=True), end="", file=sys.stderr)
         return exit_code(error)
     code = exit_code(error)
     known = isinstance(error, SpecloadError) or _is_ours(error)
     text = " ".join(str(error).split())
     words = text if known else f"{type(error).__name__}: {text}. This is a defect; --debug shows where"
-    print(f"specload: {redacted(words)}", file=sys.stderr)
+    _tell(words)
     return code
+
+
+def _tell(words: str) -> None:
+    """Say a sentence on the error channel, without secrets and without what steers a terminal."""
+    print(f"specload: {plain(redacted(words))}", file=sys.stderr)
 
 
 def _complete(words: Sequence[str]) -> int:

@@ -1,8 +1,10 @@
 """Tables for the terminal: the verdicts of a sweep, its crossovers, and whether its winner won again."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import IO
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -10,21 +12,34 @@ from analysis.axis import AXES, number
 from analysis.objectives import OBJECTIVES
 from analysis.rows import Ratio, VerdictRow
 from analysis.summary import Summary
+from analysis.untrusted import plain
 
 _PIPE_WIDTH = 190
 _STYLES = {"wins": "bold green", "loses": "bold red", "invalid": "yellow"}
 
 
-class _Console(Console):
+class PlainConsole(Console):
+    """A console that shows text of others as text: no markup, no emoji, nothing that steers a terminal."""
+
+    def __init__(
+        self, *, file: IO[str] | None = None, width: int | None = None, stderr: bool = False
+    ) -> None:
+        super().__init__(file=file, width=width, stderr=stderr, highlight=False, markup=False, emoji=False)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Render anything, its text made plain; what rich itself sends to the terminal stays."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=plain(segment.text, lines=True))
+
     def on_broken_pipe(self) -> None:
         """Leave it to the command line, for which a reader that left is no error (rich would exit with 1)."""
         raise BrokenPipeError
 
 
-def console() -> Console:
+def console(*, stderr: bool = False) -> PlainConsole:
     """Return the console of a command; wide in a file or a pipe, so that no cell is folded."""
-    found = _Console(highlight=False, soft_wrap=False)
-    return found if found.is_terminal else _Console(highlight=False, width=_PIPE_WIDTH)
+    found = PlainConsole(stderr=stderr)
+    return found if found.is_terminal else PlainConsole(width=_PIPE_WIDTH, stderr=stderr)
 
 
 def verdict_table(summary: Summary) -> RenderableType:

@@ -18,6 +18,7 @@ from matplotlib.ticker import (
     PercentFormatter,
 )
 
+from analysis.untrusted import picture
 from jobs.workload.inspection import Inspection, TurnReuse
 from orchestrator.errors import ConfigError
 
@@ -44,8 +45,9 @@ def draw_workload(inspection: Inspection, path: Path, *, title: str, notes: Sequ
     """
     low = 0.03 * len(notes)
     figure = Figure(figsize=(11, 7.2), layout=ConstrainedLayoutEngine(rect=(0, low, 1, 1 - low)))
-    figure.suptitle(title, x=0.01, ha="left", fontsize=14, color=INK)
-    figure.text(0.01, 0.008, "\n".join(notes), ha="left", va="bottom", fontsize=9.5, color=SOFT)
+    figure.suptitle(picture(title), x=0.01, ha="left", fontsize=14, color=INK)
+    foot = "\n".join(picture(note) for note in notes)
+    figure.text(0.01, 0.008, foot, ha="left", va="bottom", fontsize=9.5, color=SOFT)
     axes = figure.subplots(2, 2)
     _lengths(axes[0, 0], inspection.input_tokens, "prompt tokens of a request", BLUE, "no requests")
     _lengths(

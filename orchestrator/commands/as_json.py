@@ -15,8 +15,11 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Print a value of dataclasses, mappings and sequences as strict JSON: what is no number is null."""
-    print(json.dumps(_plain(value), indent=1, ensure_ascii=False, allow_nan=False))
+    """Print a value of dataclasses, mappings and sequences as strict JSON: what is no number is null.
+
+    In ASCII, as a terminal obeys some of the other characters, and a name of a file may be no Unicode.
+    """
+    print(json.dumps(_plain(value), indent=1, allow_nan=False))
 
 
 def _plain(value: Any) -> Any:

@@ -4,6 +4,7 @@ import argparse
 import sys
 from datetime import UTC, datetime
 
+from analysis.untrusted import plain
 from orchestrator.errors import SubmitError
 from orchestrator.job_server import JobServer
 from orchestrator.secrecy import redacted
@@ -47,8 +48,8 @@ def attach(server: JobServer, job: str) -> int:
 
 
 def show(text: str) -> None:
-    """Print what comes from a driver, cleaned."""
-    print(redacted(text), end="", flush=True)
+    """Print what comes from a driver: without secrets, and without what steers a terminal."""
+    print(plain(redacted(text), lines=True), end="", flush=True)
 
 
 def when(seconds: float | None) -> str:

@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-from rich.console import Console
-
 from orchestrator.commands.as_json import print_json
 from orchestrator.commands.grid import asked, parse, use_rays_authentication
 from orchestrator.profile_plan import ProfileWish, plan_profile
@@ -37,7 +35,7 @@ def run(arguments: Sequence[str]) -> int:
     from orchestrator.tracking_profile import attach_profile  # noqa: PLC0415 - see above
 
     out = console()
-    told = Console(stderr=True, highlight=False) if options.json else out
+    told = console(stderr=True) if options.json else out
     result = run_profile(found.plan, profile, say=lambda line: told.print(line, markup=False))
     folder = profile.folder(found.plan, found.results)
     write_profile(folder, found.plan, profile, result)
