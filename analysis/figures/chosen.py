@@ -1,13 +1,18 @@
-"""Which drafter a figure tells of, where it cannot show all: one order of the arms for all figures."""
+"""Which arms a figure shows where it cannot show all, and what it calls them: one order for all figures."""
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 
+from analysis.figures.style import escape
 from analysis.frame import Sweep
-from analysis.objectives import OBJECTIVES
+from analysis.objectives import CROSSOVERS, OBJECTIVES
 from analysis.recommendation import recommend
 from analysis.rows import VerdictRow
 from analysis.summary import Summary
+
+MOST = 8
+"""Lines that can be told apart in one plot."""
 
 
 def chosen_arm(sweep: Sweep, summary: Summary) -> str | None:
@@ -27,7 +32,7 @@ def ranked_arms(sweep: Sweep, summary: Summary) -> tuple[str, ...]:
     """
     arms: dict[str, list[VerdictRow]] = {}
     for row in summary.rows:
-        if not row.counterfactual and row.ratio(summary.objective) is not None:
+        if not row.counterfactual and any(row.ratio(name) for name in CROSSOVERS):
             arms.setdefault(row.arm, []).append(row)
     if not arms:
         return ()
@@ -46,6 +51,22 @@ def ranked_arms(sweep: Sweep, summary: Summary) -> tuple[str, ...]:
         return -recommended[arm], own[0].synthetic, crowded, -round(best, 9), -own[0].k, own[0].label
 
     return tuple(sorted(arms, key=order))
+
+
+def short_names(arms: Iterable[tuple[str, str, str]]) -> dict[str, str]:
+    """Return a name for legends by digest, escaped: the label, without a layout that all have in common.
+
+    Args:
+        arms: digest, label and layout of each.
+    """
+    known = list(arms)
+    alone = len({layout for _, _, layout in known}) == 1
+    return {arm: escape(label.removeprefix(f"{layout}/") if alone else label) for arm, label, layout in known}
+
+
+def left_out(count: int) -> str:
+    """Return what a figure says of arms that it does not show, with a space before it; nothing of none."""
+    return f" {count} less relevant arms are left out; the table has all." if count > 0 else ""
 
 
 def _gain(row: VerdictRow, objective: str, better: float) -> float:
