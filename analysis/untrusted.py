@@ -35,7 +35,8 @@ _RETURN = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 _HIDDEN = {"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"}
 """Unicode's categories of controls, format marks, halves of pairs, and what no font has."""
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|<>~&$@]|://|(?<=\bwww)\.)", re.IGNORECASE)
-_BLOCK = re.compile(r"^(\s*)([-=]|\d+(?=[.)]))")
+_BLOCK = re.compile(r"^(\d{0,9})([-.=])(?=[-=\s]|$)")
+"""What begins a list, an underline or a rule; -0.5 and 1.5 begin none. The other marks are escaped anyway."""
 _FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")
 _NUMBER = re.compile(r"[+-]?[\d.,]+(?:e[+-]?\d+)?\s*%?", re.IGNORECASE)
 

@@ -13,6 +13,7 @@ from analysis.report.context import build_context
 from analysis.report.format import FILTERS
 from analysis.report.section import heading, table_rows
 from analysis.summary import Summary
+from analysis.untrusted import for_html
 from jobs.result import CellResult
 
 NAME = "report.html"
@@ -52,6 +53,7 @@ def render(
     folder = files("analysis.report")
     environment = jinja2.Environment(
         autoescape=True,
+        finalize=for_html,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
