@@ -7,7 +7,8 @@ blocks it was measured in:
 
 What a block shifts it shifts in all its points, so comparisons of points of the same blocks do not suffer
 from it and the interval of a single figure does. Baselines are points as any arm, opening and closing cells
-averaged. Cells of counterfactual arms and cells where client and engine shared a core are no points.
+averaged. Cells of counterfactual arms are no points, and cells where client and engine shared a core stand
+for themselves.
 """
 
 from dataclasses import dataclass
@@ -84,13 +85,18 @@ class Figure:
         return drawn
 
 
-def points_of(cells: pd.DataFrame) -> Points:
-    """Return the operating points of a sweep's `cells_frame`."""
+def points_of(cells: pd.DataFrame, *, oversubscribed: bool = False) -> Points:
+    """Return the operating points of a sweep's `cells_frame`.
+
+    Args:
+        cells: rows of `cells_frame`.
+        oversubscribed: whether the points are those where client and engine shared a core, for what shows
+            them and does not judge.
+    """
     planned = counted(cells)
     crowded = planned.groupby(STRATUM)["oversubscribed"].transform("any").astype(bool)
-    kept = planned[planned["outcome"].eq(MEASURED) & ~crowded & planned["counterfactual"].eq("")].reset_index(
-        drop=True
-    )
+    here = planned["outcome"].eq(MEASURED) & crowded.eq(oversubscribed) & planned["counterfactual"].eq("")
+    kept = planned[here].reset_index(drop=True)
     order = ["layout", "drafter", "k", "label", "level"]
     keys = kept.groupby([*order, "arm"], sort=True, observed=True)
     point = keys.ngroup().to_numpy(dtype=int)
