@@ -32,8 +32,11 @@ def run(arguments: Sequence[str]) -> int:
     from orchestrator.section_tables import section_tables  # noqa: PLC0415 - see above
 
     out = console()
+    if options.list and options.json:
+        print_json({"sections": list(SECTIONS)})
+        return 0
     if options.list:
-        out.print("\n".join(SECTIONS), markup=False)
+        out.print("\n".join(SECTIONS))
         return 0
     unknown = [name for name in options.section if name not in SECTIONS]
     if unknown:

@@ -3,6 +3,8 @@
 import argparse
 import sys
 from datetime import UTC, datetime
+from functools import partial
+from typing import TextIO
 
 from analysis.untrusted import plain
 from orchestrator.errors import SubmitError
@@ -30,10 +32,16 @@ def located(address: str | None, sweep: str) -> tuple[JobServer, Submission]:
     return server, find(server.submissions(), sweep)
 
 
-def attach(server: JobServer, job: str) -> int:
-    """Print what a driver prints until it ends; return 0 when its sweep is done."""
+def attach(server: JobServer, job: str, stream: TextIO | None = None) -> int:
+    """Print what a driver prints until it ends; return 0 when its sweep is done.
+
+    Args:
+        server: of the cluster.
+        job: submission id.
+        stream: where to print it; standard output where None.
+    """
     try:
-        ended = server.follow(job, show)
+        ended = server.follow(job, partial(show, stream=stream))
     except KeyboardInterrupt:
         print(
             f"\nspecload: {job} goes on without you; `specload stop {job}` ends it",
@@ -47,9 +55,9 @@ def attach(server: JobServer, job: str) -> int:
     raise SubmitError(message)
 
 
-def show(text: str) -> None:
+def show(text: str, *, stream: TextIO | None = None) -> None:
     """Print what comes from a driver: without secrets, and without what steers a terminal."""
-    print(plain(redacted(text), lines=True), end="", flush=True)
+    print(plain(redacted(text), lines=True), end="", flush=True, file=stream)
 
 
 def when(seconds: float | None) -> str:

@@ -33,13 +33,10 @@ def run(arguments: Sequence[str]) -> int:
         print_json(fetched)
         return 0
     out = console()
-    out.print(
-        f"{fetched.cells} cells are in {fetched.folder} ({fetched.files} files came now)",
-        markup=False,
-    )
+    out.print(f"{fetched.cells} cells are in {fetched.folder} ({fetched.files} files came now)")
     if fetched.unfinished:
-        out.print(f"{fetched.unfinished} more are being copied there: fetch again later", markup=False)
-    out.print(f"specload report {fetched.folder}", markup=False)
+        out.print(f"{fetched.unfinished} more are being copied there: fetch again later")
+    out.print(f"specload report {fetched.folder}")
     return 0
 
 

@@ -70,8 +70,7 @@ def parse(name: str, summary: str, arguments: Sequence[str]) -> tuple[argparse.N
             action="store_true",
             help="go on with the sweep of a driver on another machine that died without freeing it",
         )
-    if name in ("plan", "profile"):
-        add_json(parser)
+    add_json(parser)
     if name == "profile":
         _add_profile_options(parser)
     if name == "submit":

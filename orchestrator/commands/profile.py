@@ -36,16 +36,16 @@ def run(arguments: Sequence[str]) -> int:
 
     out = console()
     told = console(stderr=True) if options.json else out
-    result = run_profile(found.plan, profile, say=lambda line: told.print(line, markup=False))
+    result = run_profile(found.plan, profile, say=told.print)
     folder = profile.folder(found.plan, found.results)
     write_profile(folder, found.plan, profile, result)
     if options.json:
         print_json({**content(found.plan, profile, result), "folder": folder})
     else:
         out.print(profile_table(profile, result))
-        out.print(f"picture: {folder / PICTURES[-1]}", markup=False, soft_wrap=True)
+        out.print(f"picture: {folder / PICTURES[-1]}", soft_wrap=True)
     if found.results.resolve() != folder.resolve().parents[2]:  # the folder of a sweep that MLflow may know
-        told.print(attach_profile(found.plan, found.results, folder), markup=False, soft_wrap=True)
+        told.print(attach_profile(found.plan, found.results, folder), soft_wrap=True)
     return 0
 
 

@@ -81,15 +81,15 @@ def _list(out: Console, submissions: Sequence[Submission]) -> None:
 
 def _show(out: Console, server: JobServer, found: Submission) -> None:
     since = f"ended{when(found.ended)}" if found.ended else f"started{when(found.started)}"
-    out.print(f"{found.id}: {found.state.lower()}, {since}", markup=False)
+    out.print(f"{found.id}: {found.state.lower()}, {since}")
     status = _status(found)
     if status is not None:
         out.print(status_view(status, go_on="specload submit with the same words"))
         return
     if found.message:
-        out.print(redacted(first_line(found.message)), markup=False)
+        out.print(redacted(first_line(found.message)))
     lines = [line for line in redacted(server.logs(found.id)).splitlines() if line.strip()]
-    out.print("\n".join(lines[-_LAST_LINES:]), markup=False)
+    out.print("\n".join(lines[-_LAST_LINES:]))
 
 
 def _status(found: Submission) -> Status | None:

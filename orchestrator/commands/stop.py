@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Sequence
 
+from orchestrator.commands.as_json import add_json, print_json
 from orchestrator.commands.cluster import add_address, located
 from orchestrator.secrecy import redacted
 from orchestrator.tables import console
@@ -16,18 +17,23 @@ def run(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="specload stop", description=SUMMARY)
     parser.add_argument("sweep", help="name of the sweep, digits of its digest, or a submission id")
     add_address(parser)
+    add_json(parser)
     options = parser.parse_args(arguments)
     server, found = located(options.address, options.sweep)
     out = console()
-    if not found.lives or not server.stop(found.id):
-        out.print(f"{found.id} has ended already ({found.state.lower()})", markup=False)
-        return 0
-    out.print(f"{found.id} is asked to stop; it ends its engines and records what it has", markup=False)
-    ended = server.wait(found.id)
-    said = [line for line in redacted(server.logs(found.id)).splitlines() if line.strip()]
-    out.print("\n".join(said[-_LAST_LINES:]), markup=False)
-    out.print(
-        f"{found.id} is {ended.state.lower()}; `specload submit` with the same words goes on from here",
-        markup=False,
-    )
+    lived = found.lives and server.stop(found.id)
+    if not lived:
+        said = [f"{found.id} has ended already ({found.state.lower()})"]
+        ended = found
+    else:
+        if not options.json:
+            out.print(f"{found.id} is asked to stop; it ends its engines and records what it has")
+        ended = server.wait(found.id)
+        last = [line for line in redacted(server.logs(found.id)).splitlines() if line.strip()]
+        goes_on = "`specload submit` with the same words goes on from here"
+        said = [*last[-_LAST_LINES:], f"{found.id} is {ended.state.lower()}; {goes_on}"]
+    if options.json:
+        print_json({"submission": ended.id, "sweep": ended.sweep, "state": ended.state, "stopped": lived})
+    else:
+        out.print("\n".join(said))
     return 0

@@ -1,8 +1,10 @@
 """`specload submit`: have a Ray cluster run a sweep, or go on with it."""
 
+import sys
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
+from orchestrator.commands.as_json import print_json
 from orchestrator.commands.cluster import attach, when
 from orchestrator.commands.grid import Asked, asked, parse
 from orchestrator.job_server import JobServer
@@ -22,13 +24,17 @@ def run(arguments: Sequence[str]) -> int:
     found = asked("submit", options, words)
     if found is None:
         return 0
-    out = console()
+    out = console(stderr=options.json)  # what is said on the way is no JSON
     if options.stage:
-        out.print(stage(found.plan, found.workload, found.root), markup=False, soft_wrap=True)
+        command = stage(found.plan, found.workload, found.root)
+        if options.json:
+            print_json({"sweep": found.plan.sweep, "command": command})
+        else:
+            out.print(command, soft_wrap=True)
         return 0
     server = JobServer.at(options.address)
     for line in _advice(found, server.address):
-        out.print(line, markup=False)
+        out.print(line)
     done = submit(
         server,
         found.plan,
@@ -38,25 +44,25 @@ def run(arguments: Sequence[str]) -> int:
         take_over=found.take_over,
     )
     sweep = found.plan.sweep
+    if options.json:
+        print_json({"sweep": sweep, "submission": done.id, "what": done.what})
+        return 0 if done.what == FINISHED or not options.follow else attach(server, done.id, sys.stderr)
     if done.what == FINISHED:
         out.print(
             f"{sweep} is finished on this cluster ({done.id}); `specload fetch {sweep}` brings its results, "
-            "--retry-failed measures failed cells again",
-            markup=False,
+            "--retry-failed measures failed cells again"
         )
         return 0
     if done.what == ATTACHED:
-        out.print(f"{sweep} runs already as {done.id}: attached to it", markup=False)
+        out.print(f"{sweep} runs already as {done.id}: attached to it")
     elif done.before is not None:
         before = f"{done.before.id} ({done.before.state.lower()}{when(done.before.ended)})"
-        out.print(f"submitted {sweep} as {done.id}; it goes on after {before}", markup=False)
+        out.print(f"submitted {sweep} as {done.id}; it goes on after {before}")
     else:
-        out.print(f"submitted {sweep} as {done.id}", markup=False)
+        out.print(f"submitted {sweep} as {done.id}")
     if options.follow:
         return attach(server, done.id)
-    out.print(
-        f"specload status {sweep} | specload logs --follow {sweep} | specload stop {sweep}", markup=False
-    )
+    out.print(f"specload status {sweep} | specload logs --follow {sweep} | specload stop {sweep}")
     return 0
 
 

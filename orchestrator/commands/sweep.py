@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from orchestrator.commands.as_json import print_json
 from orchestrator.commands.grid import asked, parse, use_rays_authentication
 from orchestrator.estimate import estimate, read_pace
 from orchestrator.live import screen
@@ -23,7 +24,7 @@ def run(arguments: Sequence[str]) -> int:
     from orchestrator.driver import run_sweep  # noqa: PLC0415 - see above
     from orchestrator.tracking import recorder_for  # noqa: PLC0415 - see above
 
-    out = console()
+    out = console(stderr=options.json)  # what is said on the way is no JSON
     out.print(plan_tables(found.plan, estimate(found.plan, read_pace(found.results, found.plan))))
     with (
         screen(out) as (say, show),
@@ -39,11 +40,17 @@ def run(arguments: Sequence[str]) -> int:
             retry_failed=found.retry_failed,
             take_over=found.take_over,
         )
+    url = None if found.root.url is None else f"{found.root.url}/{found.plan.sweep}"
+    if options.json:
+        facts = {"report": outcome.report, "directory": outcome.directory, "url": url}
+        counts = {"new_cells": outcome.new_cells, "engine_starts": outcome.engine_starts}
+        print_json({"sweep": found.plan.sweep, **outcome.summary.to_dict(), **counts, **facts})
+        return 0
     out.print(verdict_table(outcome.summary))
     out.print(crossover_lines(outcome.summary))
-    out.print(f"{outcome.new_cells} cells measured now, {outcome.engine_starts} engine starts", markup=False)
-    out.print(f"report: {outcome.report}", markup=False)
-    if found.root.url is not None:
-        out.print(f"results: {found.root.url}/{found.plan.sweep}", markup=False)
-    out.print(f"MLflow: specload ui {outcome.directory}", markup=False)
+    out.print(f"{outcome.new_cells} cells measured now, {outcome.engine_starts} engine starts")
+    out.print(f"report: {outcome.report}")
+    if url is not None:
+        out.print(f"results: {url}")
+    out.print(f"MLflow: specload ui {outcome.directory}")
     return 0

@@ -59,5 +59,5 @@ def run(arguments: Sequence[str]) -> int:
         print_json({"cells": len(results), "recorded_now": shown, "store": recorder.uri})
         return 0
     said = f"{shown} of {len(results)} cells were missing in MLflow and are recorded now"
-    console().print(said, markup=False)
+    console().print(said)
     return 0

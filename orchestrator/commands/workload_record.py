@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
+from orchestrator.commands.as_json import add_json, print_json
 from orchestrator.commands.grid import groups_help, use_rays_authentication
 from orchestrator.record_plan import plan_recording
 from orchestrator.sweep import collect
@@ -37,6 +38,7 @@ def run(arguments: Sequence[str]) -> int:
         metavar="T",
         help="0 (default): greedy, else by `seed`",
     )
+    add_json(parser)
     options, words = parser.parse_known_args(arguments)
     points = collect(words, program="specload workload record")
     if not points:
@@ -46,18 +48,20 @@ def run(arguments: Sequence[str]) -> int:
     # Late: Ray takes seconds to load, and a typo should not wait for it.
     from orchestrator.record import record  # noqa: PLC0415 - see above
 
-    out = console()
+    out = console(stderr=options.json)  # what is said on the way is no JSON
     for note in plan.notes:
-        out.print(f"note: {note}", markup=False)
-    header = record(plan, options.output, say=lambda line: out.print(line, markup=False))
+        out.print(f"note: {note}")
+    header = record(plan, options.output, say=out.print)
+    if options.json:
+        print_json({"file": options.output, "emulated": plan.config.device == "emulated", "header": header})
+        return 0
     ends = ", ".join(f"{count} {reason}" for reason, count in sorted(header.finish_reasons.items()))
     out.print(
         f"{options.output}: {header.turns} turns, {header.output_tokens} tokens ({ends}), "
-        f"{len(header.dropped)} conversations left out or shortened, content validity {header.validity}",
-        markup=False,
+        f"{len(header.dropped)} conversations left out or shortened, content validity {header.validity}"
     )
     if plan.config.device == "emulated":
-        out.print("emulated engine: the replies are filler; acceptance on them means nothing", markup=False)
+        out.print("emulated engine: the replies are filler; acceptance on them means nothing")
     path = shlex.quote(str(options.output))
-    out.print(f"sweep it: specload sweep workload=recorded workload.paths=[{path}] ...", markup=False)
+    out.print(f"sweep it: specload sweep workload=recorded workload.paths=[{path}] ...")
     return 0
