@@ -57,6 +57,8 @@ FACTOR = "factor:"
 """Prefix of the columns of swept keys."""
 
 
+_NAMED = 6
+"""Most damaged files that a message names."""
 THRESHOLD = 0.02
 """Practical threshold where nothing names one, as a share."""
 
@@ -177,7 +179,7 @@ def load_sweep(directory: str | Path) -> Sweep:
     cell that was measured again.
 
     Raises:
-        ResultsError: no such sweep, or a file that is damaged; every damaged file is named.
+        ResultsError: no such sweep, or files that are damaged; the first are named.
     """
     root = Path(directory)
     if not (root / "plan.json").is_file():
@@ -190,18 +192,36 @@ def load_sweep(directory: str | Path) -> Sweep:
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             if path.name == "plan.json":
-                plan = dict(content)
+                plan = _object(content)
             else:
-                results.append(CellResult.from_dict(content))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            damaged.append(f"{path.relative_to(root)} ({error})")
+                results.append(_cell(content, path.parent.name))
+        except (OSError, ValueError, TypeError, RecursionError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            damaged.append(f"{path.relative_to(root)} ({why})")
     if damaged:
+        named = "; ".join(damaged[:_NAMED])
+        more = f" and {len(damaged) - _NAMED} more" if len(damaged) > _NAMED else ""
         message = (
-            f"{root} has damaged files: {'; '.join(damaged)}. Restore them, or run the sweep again: it sets "
-            "such cells aside and measures only them anew"
+            f"{root} has damaged files: {named}{more}. Restore them, or run the sweep again: it sets such "
+            "cells aside and measures only them anew"
         )
         raise ResultsError(message)
     return Sweep(directory=root, plan=plan, cells=cells_frame(results), results=results)
+
+
+def _object(content: Any) -> dict[str, Any]:
+    if not isinstance(content, dict):
+        message = "it is no JSON object"
+        raise ValueError(message)
+    return content
+
+
+def _cell(content: Any, folder: str) -> CellResult:
+    result = CellResult.from_dict(content)
+    if result.cell != folder:  # other files of the cell are looked for by its name
+        message = f"it is of cell {result.cell[:80]!r}"
+        raise ValueError(message)
+    return result
 
 
 def _figures(cells: Sequence[CellResult], names: Sequence[str]) -> np.ndarray:

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 from jobs.load import axis_and_value, level_label
+from jobs.result_form import check_form
 
 SCHEMA = 1
 
@@ -146,8 +147,10 @@ class CellResult:
         """Rebuild from `to_dict`'s form.
 
         Raises:
-            ValueError: another schema version.
+            ValueError: another schema version, or a value that no cell has.
+            TypeError: a field that is missing, or that no cell has.
         """
+        check_form(data, {"outcome": OUTCOMES, "role": ROLES, "kind": KINDS})
         if data.get("schema") != SCHEMA:
             message = f"cell result has schema {data.get('schema')!r}; this version reads {SCHEMA}"
             raise ValueError(message)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from orchestrator.commands.as_json import add_json, print_json
 from orchestrator.errors import ConfigError
+from orchestrator.saved import read_plan
 from orchestrator.tables import console
 
 SUMMARY = (
@@ -42,6 +43,7 @@ def run(arguments: Sequence[str]) -> int:
     if unknown:
         message = f"there is no part {', '.join(unknown)}; parts are {', '.join(SECTIONS)}"
         raise ConfigError(message)
+    read_plan(options.sweep)  # what was changed by hand is told before it is counted
     sweep = load_sweep(options.sweep)
     found = [SECTIONS[name](sweep) for name in (options.section or SECTIONS)]
     if options.json:

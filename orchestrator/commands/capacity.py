@@ -6,6 +6,7 @@ from pathlib import Path
 
 from orchestrator.capacity_tables import capacity_tables
 from orchestrator.commands.as_json import add_json, print_json
+from orchestrator.saved import read_plan
 from orchestrator.tables import console
 
 SUMMARY = (
@@ -25,6 +26,7 @@ def run(arguments: Sequence[str]) -> int:
     from analysis.capacity import capacity_rows, memory_costs  # noqa: PLC0415 - see above
     from analysis.frame import load_sweep  # noqa: PLC0415 - see above
 
+    read_plan(options.sweep)  # what was changed by hand is told before it is counted
     results = load_sweep(options.sweep).results
     rows, costs = capacity_rows(results), memory_costs(results)
     if options.json:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from orchestrator.commands.as_json import add_json, print_json
 from orchestrator.errors import ConfigError
+from orchestrator.saved import read_plan
 from orchestrator.tables import console
 
 SUMMARY = (
@@ -57,6 +58,7 @@ def run(arguments: Sequence[str]) -> int:
     from orchestrator.section_tables import section_tables  # noqa: PLC0415 - see above
 
     if options.sweep is not None:
+        read_plan(options.sweep)  # what was changed by hand is told before it is counted
         section = target(load_sweep(options.sweep), options.speedup)
     else:
         steps = {k: options.fixed_cost + step_ratio(options.token_cost, 0.0, k) for k in options.k or ()}

@@ -1,0 +1,57 @@
+"""Whether plain JSON is a cell's result: a file that somebody damaged or changed fails where it is read."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+_NUMBER, _NONE = (int, float), type(None)
+_FORMS: tuple[tuple[tuple[type, ...], tuple[str, ...]], ...] = (
+    ((str,), ("cell", "arm", "arm_label", "layout", "drafter", "role", "outcome", "kind")),
+    ((str,), ("counterfactual", "log_tail", "started")),
+    ((str, _NONE), ("cause", "reason")),
+    ((int,), ("k", "block", "segment", "round", "devices", "replicas", "sequence")),
+    ((int, _NONE), ("concurrency",)),
+    ((*_NUMBER, _NONE), ("rate", "rate_scale", "start_seconds")),
+    (_NUMBER, ("seconds",)),
+    ((bool,), ("emulated", "synthetic", "oversubscribed")),
+    ((Mapping,), ("factors", "metrics", "identity")),
+    ((list, tuple), ("gates", "caveats")),
+)
+_KINDS = {name: kinds for kinds, names in _FORMS for name in names}
+"""Field -> what its value is."""
+
+
+def check_form(data: Mapping[str, Any], words: Mapping[str, tuple[str, ...]]) -> None:
+    """Refuse what is no cell's result.
+
+    Args:
+        data: as JSON has it.
+        words: field -> the words that it may be.
+
+    Raises:
+        ValueError: names the field.
+    """
+    if not isinstance(data, Mapping):
+        message = "it is no JSON object"
+        raise ValueError(message)
+    wrong = next((name for name, value in data.items() if not _fits(name, value, words)), None)
+    if wrong is not None:
+        message = f"its {wrong} is {str(data[wrong])[:60]!r}"
+        raise ValueError(message)
+
+
+def _fits(name: str, value: Any, words: Mapping[str, tuple[str, ...]]) -> bool:
+    if not isinstance(value, _KINDS.get(name, (object,))) or value not in words.get(name, (value,)):
+        return False
+    if name == "metrics":
+        return _all(value.values(), (*_NUMBER, _NONE))
+    if name in ("factors", "caveats"):
+        return _all(value.values() if name == "factors" else value, (str,))
+    return name != "gates" or all(_is_gate(gate) for gate in value)
+
+
+def _is_gate(gate: Any) -> bool:
+    return isinstance(gate, Mapping) and _all((gate.get("name"), gate.get("message")), (str,))
+
+
+def _all(values: Iterable[Any], kinds: tuple[type, ...]) -> bool:
+    return all(issubclass(kind, kinds) for kind in set(map(type, values)))
