@@ -1,7 +1,11 @@
-"""The horizontal bar of where a step's time goes, one bar an engine, as a picture file."""
+"""The horizontal bar of where a step's time goes, one bar an engine, as a picture file.
+
+The report has the same bars in plotly (`analysis.figures.step_time`). A profile is taken where the engines
+run, and such machines seldom have the browser that plotly's pictures need: matplotlib needs none.
+"""
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,23 +14,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
+from analysis.step_parts import COLOURS
 from analysis.untrusted import picture
 
 INK, SOFT, GRID = "#1c2430", "#5c6775", "#e3e7ec"
-COLOURS: Mapping[str, str] = {
-    "plain decode": "#0072B2",
-    "plain decode, sampling, scheduler": "#0072B2",
-    "attention": "#56B4E9",
-    "verification overhead": "#D55E00",
-    "drafting and verification": "#D55E00",
-    "speculation, not told apart": "#D55E00",
-    "drafting": "#E69F00",
-    "fixed cost of speculation": "#E69F00",
-    "sampling": "#009E73",
-    "scheduler and launches": "#CC79A7",
-    "rest": "#8A94A0",
-}
-"""Okabe and Ito's colours, told apart with any colour vision; one part has one colour in every picture."""
 _DARK_TEXT = frozenset({"#56B4E9", "#E69F00"})
 _TITLE, _NOTE = 92, 125
 """Characters of a line of the title, and of the notes."""

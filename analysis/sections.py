@@ -20,6 +20,7 @@ from analysis.positions import positions
 from analysis.recommendation_table import recommendation
 from analysis.search_section import search
 from analysis.section import Section
+from analysis.step_time import step_time
 from analysis.stepcost import step_cost
 
 SECTIONS: dict[str, Callable[[Sweep], Section]] = {
@@ -29,6 +30,7 @@ SECTIONS: dict[str, Callable[[Sweep], Section]] = {
     "k_sweep": k_sweep,
     "positions": positions,
     "step_cost": step_cost,
+    "step_time": step_time,
     "best_k": best_k,
     "context": context,
     "capacity": capacity,

@@ -138,9 +138,9 @@ def test_a_profile_tells_them_apart_too(tmp_path: Path) -> None:
     folder = tmp_path / "profiles" / "arm" / "c4-n100"
     folder.mkdir(parents=True)
     (folder / "profile.json").write_text(
-        f"""{{"source": "trace", "concurrency": 4, "engines": [
-        {{"arm": "b", "k": 0, "step_ms": 10.0, "parts": []}},
-        {{"arm": "{arm}", "k": 3, "step_ms": 14.0, "parts": [
+        f"""{{"source": "trace", "concurrency": 4, "contexts": [100], "arms": [], "notes": [], "engines": [
+        {{"arm": "b", "label": "tp1/none", "k": 0, "step_ms": 10.0, "parts": []}},
+        {{"arm": "{arm}", "label": "tp1/eagle3-k3", "k": 3, "step_ms": 14.0, "parts": [
             {{"name": "verification overhead", "ms": 1.5}}, {{"name": "drafting", "ms": 0.9}}]}}]}}"""
     )
     rows = step_cost(Sweep(directory=tmp_path, plan={}, cells=sweep.cells, results=sweep.results)).frame
