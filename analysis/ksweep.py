@@ -15,7 +15,7 @@ import pandas as pd
 
 from analysis.arms import FLAGS, ArmFacts, arm_facts, flag_notes, flags
 from analysis.axis import AXES, Axis
-from analysis.contrasts import Contrasts, contrasts, counted, log_figure
+from analysis.contrasts import Contrasts, contrasts, counted, log_figure, t_quantile
 from analysis.curves import Fit, fit_alpha, fit_steps, pooled_error
 from analysis.frame import Sweep
 from analysis.levels import conditions
@@ -57,6 +57,18 @@ class DrafterLevel:
         means = self.own.groupby("k")["spec/mal"].mean().dropna()
         return {int(str(k)): float(value) for k, value in means.items()}
 
+    def length(self, k: int) -> tuple[float, float, float]:
+        """Return the mean acceptance length at a K with its 95 % interval; NaN where it is not known.
+
+        Its noise is that of all K together: the spread of the logs of the cells of one K.
+        """
+        value = self.lengths.get(k, math.nan)
+        error = self._length_errors()
+        if error is None or k not in error[0]:
+            return value, math.nan, math.nan
+        half = t_quantile(error[1]) * error[0][k]
+        return value, value * math.exp(-half), value * math.exp(half)
+
     @property
     def step_arms(self) -> dict[int, str]:
         """K -> digest of those arms whose step time is known beside a baseline's."""
@@ -67,10 +79,15 @@ class DrafterLevel:
         lengths = {k: value for k, value in self.lengths.items() if value > 0.0}
         if not lengths:
             return None
-        known = self.own.loc[self.own["spec/mal"].gt(0.0), ["k", "spec/mal"]]
-        values = {int(str(k)): np.log(own.to_numpy()) for k, own in known.groupby("k")["spec/mal"]}
-        spread = pooled_error(values)
+        spread = self._length_errors()
         return fit_alpha(lengths) if spread is None else fit_alpha(lengths, *spread)
+
+    def _length_errors(self) -> tuple[dict[int, float], int] | None:
+        """Return the standard error of the log of each length, and its degrees of freedom."""
+        known = self.own.loc[self.own["spec/mal"].gt(0.0), ["k", "spec/mal"]]
+        return pooled_error(
+            {int(str(k)): np.log(own.to_numpy()) for k, own in known.groupby("k")["spec/mal"]}
+        )
 
     def steps(self) -> Fit | None:
         """Return the straight line that fits the step times best."""
@@ -153,7 +170,7 @@ def k_sweep(sweep: Sweep) -> Section:
 
 
 def _rows(item: DrafterLevel) -> Iterator[dict[str, object]]:
-    alpha, steps, lengths = item.alpha(), item.steps(), item.lengths
+    alpha, steps = item.alpha(), item.steps()
     step_ms = item.own.groupby("arm")["step/mean_ms"].mean()
     for k, arm in item.arms.items():
         row: dict[str, object] = {
@@ -163,8 +180,8 @@ def _rows(item: DrafterLevel) -> Iterator[dict[str, object]]:
             "k": k,
             "arm": arm,
             "pairs": max(fit.pairs[fit.arms.index(arm)] for fit in item.fits.values() if fit.has(arm)),
-            "mal": lengths.get(k, math.nan),
         }
+        row |= zip(("mal", "mal_lo", "mal_hi"), item.length(k), strict=True)
         for column, fit in (
             ("tokens_per_step", "tokens"),
             ("step_ratio", "step"),

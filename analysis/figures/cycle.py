@@ -46,7 +46,7 @@ def cycle(sweep: Sweep, summary: Summary) -> tuple[Figure, ...]:
         Figure(
             name="cycle",
             title=TITLE,
-            plot=_plot(fact, rows, levels, length, tokens),
+            plot=_plot(rows, levels, length, tokens),
             finding=_finding(fact, rows, length, levels),
             reading=_reading(fact, rows, len(levels)),
             sections=("positions",),
@@ -79,7 +79,6 @@ def _levels(
 
 
 def _plot(
-    fact: ArmFacts,
     rows: pd.DataFrame,
     levels: Sequence[tuple[str, tuple[PositionShare, ...], Interval]],
     length: Interval,
