@@ -75,6 +75,11 @@ COMMANDS = (
         example="specload report results/SWEEP",
     ),
     Command(
+        name="compare",
+        help="how two sweeps differ: engine versions, kinds of hardware, days",
+        example="specload compare results/OLD results/NEW",
+    ),
+    Command(
         name="analyse",
         help="what the numbers of a sweep mean, part by part",
         example="specload analyse results/SWEEP k_sweep decomposition",
@@ -139,7 +144,18 @@ _DEBUG = "--debug"
 _HELP = ("-h", "--help")
 _PLANNING = ("plan", "sweep", "submit", "profile")
 """Commands whose words are Hydra's."""
-ON_SWEEPS = ("report", "analyse", "recommend", "target", "capacity", "acceptance", "status", "sync", "ui")
+ON_SWEEPS = (
+    "report",
+    "compare",
+    "analyse",
+    "recommend",
+    "target",
+    "capacity",
+    "acceptance",
+    "status",
+    "sync",
+    "ui",
+)
 """Commands whose first word is the folder of a sweep."""
 
 

@@ -112,7 +112,8 @@ def test_a_wrong_folder_is_a_sentence(command, damage, made, capsys):
     made.with_name("empty").mkdir()
     (made / "plan.json").write_text('{"schema": ')
     (made / "status.json").write_text("[")
-    words = [str(place), *(["--speedup", "1.5"] if command == "target" else [])]
+    more = {"target": ["--speedup", "1.5"], "compare": [str(place)]}
+    words = [str(place), *more.get(command, [])]
     if command == "status" and damage == "missing":
         words += ["--address", "http://127.0.0.1:9"]  # what is no folder is looked for on a cluster
     assert cli.main([command, *words]) == 2

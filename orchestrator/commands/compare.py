@@ -1,0 +1,58 @@
+"""`specload compare`: two sweeps beside each other, or why they cannot be."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.text import Text
+
+from orchestrator.commands.as_json import add_json, print_json
+from orchestrator.saved import read_plan
+from orchestrator.tables import console
+
+SUMMARY = (
+    "Compare two sweeps of the same workload and arms: two engine versions, two kinds of hardware, two days. "
+    "Prints how each arm's ratio to its baseline changed from A to B, what explains it, whether what to "
+    "serve with changes, and what else differs. Sweeps that cannot be compared are refused."
+)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Print the comparison of two sweeps."""
+    parser = argparse.ArgumentParser(prog="specload compare", description=SUMMARY)
+    parser.add_argument("a", type=Path, metavar="A", help="results/SWEEP that is compared with")
+    parser.add_argument("b", type=Path, metavar="B", help="results/SWEEP that is compared")
+    parser.add_argument(
+        "--objective", help="compare on this and not on the plans': total, output, user_speed, ..."
+    )
+    parser.add_argument(
+        "--threshold", type=float, help="another practical threshold than the plans', as a share"
+    )
+    parser.add_argument("--explain", action="store_true", help="define every column below its table")
+    add_json(parser)
+    options = parser.parse_args(arguments)
+    # Late: pandas and scipy take a second to load, and `--help` should not wait for them.
+    from analysis.compare.comparison import compare_sweeps  # noqa: PLC0415 - see above
+    from analysis.frame import load_sweep  # noqa: PLC0415 - see above
+    from orchestrator.section_tables import section_tables  # noqa: PLC0415 - see above
+
+    for place in (options.a, options.b):
+        read_plan(place)  # says what is wrong with a folder as all commands do
+    found = compare_sweeps(
+        load_sweep(options.a),
+        load_sweep(options.b),
+        objective=options.objective,
+        threshold=options.threshold,
+    )
+    if options.json:
+        print_json(found.to_dict())
+        return 0
+    out = console()
+    out.print(Text.assemble(("A", "bold"), f" {options.a}\n", ("B", "bold"), f" {options.b}\n"))
+    for finding in found.findings:
+        out.print(Text(finding))
+    out.print(Text(""))
+    out.print(section_tables(found.sections, explain=options.explain))
+    for caveat in found.caveats:
+        out.print(Text(f"caveat: {caveat}", style="yellow"))
+    return 0
