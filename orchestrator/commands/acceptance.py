@@ -1,11 +1,11 @@
 """`specload acceptance`: acceptance that was asked for or built in, against what the engine counted."""
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
 from orchestrator.built_acceptance import built_lengths
 from orchestrator.commands.as_json import add_json, print_json
+from orchestrator.commands.parser import Parser
 from orchestrator.saved import read_plan
 from orchestrator.tables import console
 
@@ -17,7 +17,7 @@ SUMMARY = (
 
 def run(arguments: Sequence[str]) -> int:
     """Print the table; 1 where an arm differs."""
-    parser = argparse.ArgumentParser(prog="specload acceptance", description=SUMMARY)
+    parser = Parser(prog="specload acceptance", description=SUMMARY)
     parser.add_argument("sweep", type=Path, help="results/SWEEP")
     add_json(parser)
     options = parser.parse_args(arguments)

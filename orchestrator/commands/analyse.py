@@ -1,10 +1,10 @@
 """`specload analyse`: the parts of a sweep's analysis as tables, or as JSON."""
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
 from orchestrator.commands.as_json import add_json, print_json
+from orchestrator.commands.parser import Parser
 from orchestrator.errors import ConfigError
 from orchestrator.saved import read_plan
 from orchestrator.tables import console
@@ -17,7 +17,7 @@ SUMMARY = (
 
 def run(arguments: Sequence[str]) -> int:
     """Print the sections of one sweep."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="specload analyse",
         description=SUMMARY,
     )

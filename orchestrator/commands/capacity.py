@@ -1,11 +1,11 @@
 """`specload capacity`: what the KV caches of a sweep's arms hold, and what a drafter took of them."""
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
 from orchestrator.capacity_tables import capacity_tables
 from orchestrator.commands.as_json import add_json, print_json
+from orchestrator.commands.parser import Parser
 from orchestrator.saved import read_plan
 from orchestrator.tables import console
 
@@ -18,7 +18,7 @@ SUMMARY = (
 
 def run(arguments: Sequence[str]) -> int:
     """Print the tables of one sweep."""
-    parser = argparse.ArgumentParser(prog="specload capacity", description=SUMMARY)
+    parser = Parser(prog="specload capacity", description=SUMMARY)
     parser.add_argument("sweep", type=Path, help="results/SWEEP")
     add_json(parser)
     options = parser.parse_args(arguments)

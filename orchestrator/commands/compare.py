@@ -1,12 +1,12 @@
 """`specload compare`: two sweeps beside each other, or why they cannot be."""
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
 from rich.text import Text
 
 from orchestrator.commands.as_json import add_json, print_json
+from orchestrator.commands.parser import Parser
 from orchestrator.saved import read_plan
 from orchestrator.tables import console
 
@@ -19,7 +19,7 @@ SUMMARY = (
 
 def run(arguments: Sequence[str]) -> int:
     """Print the comparison of two sweeps."""
-    parser = argparse.ArgumentParser(prog="specload compare", description=SUMMARY)
+    parser = Parser(prog="specload compare", description=SUMMARY)
     parser.add_argument("a", type=Path, metavar="A", help="results/SWEEP that is compared with")
     parser.add_argument("b", type=Path, metavar="B", help="results/SWEEP that is compared")
     parser.add_argument(

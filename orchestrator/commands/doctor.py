@@ -1,6 +1,5 @@
 """`specload doctor`: what is on this machine, what is missing, how to get it, what a load process carries."""
 
-import argparse
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from rich.text import Text
 
 from orchestrator.client_ceiling import SECONDS, ceiling
 from orchestrator.commands.as_json import add_json, print_json
+from orchestrator.commands.parser import Parser
 from orchestrator.doctor import MISSING, OK, Finding, examine
 from orchestrator.gpu_check import check_words, run_check
 from orchestrator.sweep import collect
@@ -23,7 +23,7 @@ _STYLES = {OK: "green", MISSING: "bold red"}
 
 def run(arguments: Sequence[str]) -> int:
     """Print what was found; nothing optional that is missing is an error."""
-    parser = argparse.ArgumentParser(prog="specload doctor", description=SUMMARY)
+    parser = Parser(prog="specload doctor", description=SUMMARY)
     parser.add_argument("--results", type=Path, default=Path("results"), help="folder that keeps the sweeps")
     parser.add_argument(
         "--client",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from orchestrator.commands.as_json import add_json, print_json
 from orchestrator.commands.cluster import add_address, located
+from orchestrator.commands.parser import Parser
 from orchestrator.errors import FetchError
 from orchestrator.fetch import Fetched, fetch_mlflow, fetch_url
 from orchestrator.remote import RemoteFolder
@@ -19,7 +20,7 @@ SUMMARY = "Bring a sweep's results here from its results URL or from MLflow, che
 
 def run(arguments: Sequence[str]) -> int:
     """Bring the results, and say how to look at them."""
-    parser = argparse.ArgumentParser(prog="specload fetch", description=SUMMARY)
+    parser = Parser(prog="specload fetch", description=SUMMARY)
     parser.add_argument(
         "sweep", help="name, digits of the digest, or submission id on a cluster; or the URL of its folder"
     )

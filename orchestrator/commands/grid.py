@@ -10,6 +10,7 @@ from jobs.errors import MissingRepliesError
 from jobs.workload.tokens import TokenWorkload
 from orchestrator.commands.as_json import add_json
 from orchestrator.commands.cluster import add_address
+from orchestrator.commands.parser import Parser
 from orchestrator.errors import ConfigError
 from orchestrator.goals import check_confirm
 from orchestrator.plan import Plan
@@ -41,7 +42,7 @@ class Asked:
 
 def parse(name: str, summary: str, arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     """Return our own options and the words that are Hydra's; `--help` prints and leaves."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=f"specload {name}",
         description=summary,
         epilog=groups_help(),

@@ -1,10 +1,10 @@
 """`specload judge`: verdicts on results that another tool measured."""
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
 from orchestrator.commands.as_json import add_json, print_json
+from orchestrator.commands.parser import Parser
 from orchestrator.tables import console, crossover_lines, verdict_table
 
 SUMMARY = (
@@ -15,7 +15,7 @@ SUMMARY = (
 
 def run(arguments: Sequence[str]) -> int:
     """Print the verdicts of others' results."""
-    parser = argparse.ArgumentParser(prog="specload judge", description=SUMMARY)
+    parser = Parser(prog="specload judge", description=SUMMARY)
     parser.add_argument(
         "paths", nargs="*", help="files, folders or patterns whose runs tell themselves what served them"
     )

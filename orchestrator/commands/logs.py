@@ -1,16 +1,16 @@
 """`specload logs`: what the driver of a submitted sweep has printed."""
 
-import argparse
 from collections.abc import Sequence
 
 from orchestrator.commands.cluster import add_address, attach, located, show
+from orchestrator.commands.parser import Parser
 
 SUMMARY = "Print what the driver of a submitted sweep has printed."
 
 
 def run(arguments: Sequence[str]) -> int:
     """Print the log, and go on with --follow."""
-    parser = argparse.ArgumentParser(prog="specload logs", description=SUMMARY)
+    parser = Parser(prog="specload logs", description=SUMMARY)
     parser.add_argument("sweep", help="name of the sweep, digits of its digest, or a submission id")
     parser.add_argument("--follow", action="store_true", help="go on until the sweep ends")
     add_address(parser)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from orchestrator.commands.as_json import add_json, print_json
+from orchestrator.commands.parser import Parser
 from orchestrator.errors import ConfigError
 from orchestrator.goals import check_price, slo_of
 from orchestrator.saved import read_plan
@@ -59,7 +60,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="specload recommend",
         description=SUMMARY,
     )

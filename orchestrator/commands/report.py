@@ -1,10 +1,10 @@
 """`specload report`: make a sweep's report anew from its folder, and print its verdicts."""
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
 from orchestrator.commands.as_json import add_json, print_json
+from orchestrator.commands.parser import Parser
 from orchestrator.saved import read_plan
 from orchestrator.tables import console, crossover_lines, verdict_table
 
@@ -13,7 +13,7 @@ SUMMARY = "Make the report of a sweep anew from its results folder and print the
 
 def run(arguments: Sequence[str]) -> int:
     """Rebuild the report of one sweep."""
-    parser = argparse.ArgumentParser(prog="specload report", description=SUMMARY)
+    parser = Parser(prog="specload report", description=SUMMARY)
     parser.add_argument("sweep", type=Path, help="results/SWEEP")
     parser.add_argument(
         "--threshold", type=float, help="another practical threshold than the plan's, as a share"

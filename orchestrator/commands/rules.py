@@ -1,10 +1,10 @@
 """`specload rules`: what the engines refuse, before anything is placed."""
 
-import argparse
 from collections.abc import Sequence
 
 from engines.registry import ENGINES
 from orchestrator.commands.as_json import add_json, print_json
+from orchestrator.commands.parser import Parser
 from orchestrator.rules_table import rules_facts, rules_table
 from orchestrator.tables import console
 
@@ -16,7 +16,7 @@ SUMMARY = (
 
 def run(arguments: Sequence[str]) -> int:
     """Print one table an engine."""
-    parser = argparse.ArgumentParser(prog="specload rules", description=SUMMARY)
+    parser = Parser(prog="specload rules", description=SUMMARY)
     parser.add_argument("engine", nargs="*", help=f"of {', '.join(sorted(ENGINES))}; all where none is named")
     add_json(parser)
     options = parser.parse_args(arguments)

@@ -1,6 +1,5 @@
 """`specload status`: how far a sweep is, on a cluster or in a results folder."""
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -10,6 +9,7 @@ from rich.table import Table
 
 from orchestrator.commands.as_json import add_json, print_json
 from orchestrator.commands.cluster import add_address, first_line, located, when
+from orchestrator.commands.parser import Parser
 from orchestrator.errors import ConfigError
 from orchestrator.job_server import JobServer
 from orchestrator.live import status_view
@@ -26,7 +26,7 @@ _LAST_LINES = 10
 
 def run(arguments: Sequence[str]) -> int:
     """Show the sweep, or the cluster's list."""
-    parser = argparse.ArgumentParser(prog="specload status", description=SUMMARY)
+    parser = Parser(prog="specload status", description=SUMMARY)
     parser.add_argument(
         "sweep",
         nargs="?",

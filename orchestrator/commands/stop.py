@@ -1,10 +1,10 @@
 """`specload stop`: have the driver of a submitted sweep end its engines, record what it has, and go."""
 
-import argparse
 from collections.abc import Sequence
 
 from orchestrator.commands.as_json import add_json, print_json
 from orchestrator.commands.cluster import add_address, located
+from orchestrator.commands.parser import Parser
 from orchestrator.secrecy import redacted
 from orchestrator.tables import console
 
@@ -14,7 +14,7 @@ _LAST_LINES = 4
 
 def run(arguments: Sequence[str]) -> int:
     """Stop the sweep and say what is left of it."""
-    parser = argparse.ArgumentParser(prog="specload stop", description=SUMMARY)
+    parser = Parser(prog="specload stop", description=SUMMARY)
     parser.add_argument("sweep", help="name of the sweep, digits of its digest, or a submission id")
     add_address(parser)
     add_json(parser)

@@ -1,12 +1,12 @@
 """`specload sync`: bring the MLflow view of a sweep up to date with its folder."""
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from jobs.result import MEASURED
 from orchestrator.commands.as_json import add_json, print_json
+from orchestrator.commands.parser import Parser
 from orchestrator.errors import ConfigError, TrackingUnreachableError
 from orchestrator.lock import DriverLock
 from orchestrator.pending import pending
@@ -19,7 +19,7 @@ SUMMARY = "Record in MLflow every cell of a sweep that its store lacks, with rat
 
 def run(arguments: Sequence[str]) -> int:
     """Record what is missing; done twice, the second time finds nothing to do."""
-    parser = argparse.ArgumentParser(prog="specload sync", description=SUMMARY)
+    parser = Parser(prog="specload sync", description=SUMMARY)
     parser.add_argument("sweep", type=Path, help="results/SWEEP")
     parser.add_argument("--uri", help="another store than the plan's, for instance one that was disabled")
     add_json(parser)

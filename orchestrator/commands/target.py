@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from orchestrator.commands.as_json import add_json, print_json
+from orchestrator.commands.parser import Parser
 from orchestrator.errors import ConfigError
 from orchestrator.saved import read_plan
 from orchestrator.tables import console
@@ -18,7 +19,7 @@ SUMMARY = (
 
 def run(arguments: Sequence[str]) -> int:
     """Print what a target needs."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="specload target",
         description=SUMMARY,
     )

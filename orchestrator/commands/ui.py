@@ -1,12 +1,12 @@
 """`specload ui`: the MLflow UI on a sweep's store, on this machine only."""
 
-import argparse
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlencode
 
+from orchestrator.commands.parser import Parser
 from orchestrator.errors import ConfigError, TrackingError
 from orchestrator.saved import read_plan
 from orchestrator.tracking_store import SQLITE, store_uri
@@ -17,7 +17,7 @@ SUMMARY = "Start the MLflow UI on the store of a sweep, at http://127.0.0.1:PORT
 
 def run(arguments: Sequence[str]) -> int:
     """Replace this process with the MLflow server."""
-    parser = argparse.ArgumentParser(prog="specload ui", description=SUMMARY)
+    parser = Parser(prog="specload ui", description=SUMMARY)
     parser.add_argument(
         "sweep", type=Path, nargs="?", default=Path("results"), help="results/SWEEP, or results"
     )

@@ -4,6 +4,8 @@ import argparse
 import importlib
 from collections.abc import Sequence
 
+from orchestrator.commands.parser import Parser
+
 SUMMARY = "Look at a workload's files, or complete a workload that has no replies."
 _COMMANDS = {
     "inspect": "print what is in workload files, and draw it",
@@ -13,7 +15,7 @@ _COMMANDS = {
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command that the first word names."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="specload workload",
         description=SUMMARY,
         epilog="\n".join(f"  {name:<8} {words}" for name, words in _COMMANDS.items()),

@@ -13,6 +13,7 @@ from jobs.workload.guess import guess_format
 from jobs.workload.policies import DROP, FITS, SCALE
 from jobs.workload.tokenizer import FolderTokenizer, Tokenizer
 from orchestrator.commands.as_json import add_json, print_json
+from orchestrator.commands.parser import Parser
 from orchestrator.errors import ConfigError
 from orchestrator.tables import console
 from orchestrator.workload_look import Look, Replayed, look, replay
@@ -93,7 +94,7 @@ def _check(files: Sequence[Path]) -> None:
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="specload workload inspect", description=SUMMARY)
+    parser = Parser(prog="specload workload inspect", description=SUMMARY)
     parser.add_argument("files", nargs="*", metavar="FILE", help="files of one workload; none for `builtin`")
     parser.add_argument("--format", help=f"one of {', '.join(FORMATS)}; told by the content where not given")
     parser.add_argument(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from orchestrator.commands.as_json import add_json, print_json
 from orchestrator.commands.grid import groups_help, use_rays_authentication
+from orchestrator.commands.parser import Parser
 from orchestrator.record_plan import plan_recording
 from orchestrator.sweep import collect
 from orchestrator.tables import console
@@ -22,7 +23,7 @@ SUMMARY = (
 
 def run(arguments: Sequence[str]) -> int:
     """Record the workload that the words ask for."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="specload workload record",
         description=textwrap.fill(SUMMARY, width=100),
         epilog=groups_help(),
