@@ -20,6 +20,7 @@ from engines.errors import EngineError
 from jobs.errors import JobError
 from orchestrator.errors import SpecloadError
 from orchestrator.interrupts import Interrupted
+from orchestrator.log_lines import show_warnings
 from orchestrator.secrecy import redacted
 
 
@@ -180,6 +181,7 @@ def _answer(words: list[str]) -> int:
 
 
 def _run(name: str, arguments: Sequence[str], *, debug: bool) -> int:
+    show_warnings()
     try:
         return int(importlib.import_module(f"orchestrator.commands.{name}").run(arguments))
     except SystemExit as left:  # argparse: help, or words that it does not take
