@@ -12,7 +12,8 @@ ROOMS = ("analysis", "engines", "jobs", "orchestrator")
 class _Lines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Print a record; messages quote what servers and files say."""
-        print(plain(redacted(self.format(record)), lines=True), file=sys.stderr, flush=True)
+        sys.stderr.write(f"{plain(redacted(self.format(record)), lines=True)}\n")
+        sys.stderr.flush()
 
 
 def show_warnings() -> None:
