@@ -1,0 +1,235 @@
+"""Where the step's time goes: bars of a decode step's parts, by profiles, else estimated from step costs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+
+from analysis.figures.chosen import MOST, left_out, ranked_arms
+from analysis.figures.figure import Figure
+from analysis.figures.style import INK, add_slider, apply_style, escape
+from analysis.figures.words import ends, percent, rounded, with_interval
+from analysis.frame import Sweep
+from analysis.profiles import TRACE
+from analysis.step_parts import COLOURS, DRAFTING, DRAFTS, FIXED, NOT_TOLD_APART, PARTS, VERIFYING
+from analysis.step_time import FITTED, Step, StepTimes, profile_command, step_times
+from analysis.summary import Summary
+
+TITLE = "Where does the step's time go?"
+SPECULATION = (VERIFYING, DRAFTS, NOT_TOLD_APART, DRAFTING, FIXED)
+MOST_PROFILES = 3
+"""Profiles of other loads and contexts that are drawn; the table has all."""
+_ROOM = 0.07
+"""Share of the axis from which a part has its share written into it."""
+_END = 1.16
+"""Length of the axis in longest steps: the milliseconds stand behind the bars."""
+
+
+def step_time(sweep: Sweep, summary: Summary) -> tuple[Figure, ...]:
+    """Return a figure a profiled load; without a profile one of the fitted costs, with a slider of loads."""
+    groups = step_times(sweep)
+    if not groups:
+        return (
+            Figure(
+                name="step-time",
+                title=TITLE,
+                sections=("step_time",),
+                missing="the engines told no step times, so not even an estimate can be made; "
+                f"`{profile_command(sweep)}` takes a profile",
+            ),
+        )
+    ranked = ranked_arms(sweep, summary)
+    if groups[0].source == FITTED:
+        return (_fitted(sweep, groups, ranked),)
+    shown = groups[:MOST_PROFILES]
+    return tuple(_profiled(group, ranked, index, len(groups)) for index, group in enumerate(shown))
+
+
+def _profiled(group: StepTimes, ranked: Sequence[str], index: int, count: int) -> Figure:
+    steps, more = _relevant(group.steps, ranked)
+    where = f"{group.at}, {group.context} tokens"
+    told = "The engine's own profiler" if group.source == TRACE else "An estimate from mean step times"
+    others = count - MOST_PROFILES
+    return Figure(
+        name="step-time" if index == 0 else f"step-time-{index + 1}",
+        title=TITLE if count == 1 else f"{TITLE} ({where})",
+        plot=_plot([group], steps, 0),
+        finding=_finding(group, ranked, f"{where}: "),
+        reading=f"{told}, in a run of its own with {group.level:.0f} requests held in decode; shares are "
+        f"of the mean step, and one run has no interval.{left_out(more)}"
+        + (f" {others} profiles of other loads are in the table." if index == 0 and others > 0 else ""),
+        sections=("step_time",),
+    )
+
+
+def _fitted(sweep: Sweep, groups: Sequence[StepTimes], ranked: Sequence[str]) -> Figure:
+    """Return the bars of every level, drawn at the highest one."""
+    every: dict[str, Step] = {}
+    for group in groups:
+        for step in group.steps:
+            every.setdefault(step.arm, step)
+    steps, more = _relevant(sorted(every.values(), key=lambda step: step.k > 0), ranked)
+    active = len(groups) - 1
+    plot = _plot(groups, steps, active)
+    last = groups[active]
+    arm = next((arm for arm in ranked if any(step.arm == arm for step in steps)), "")
+    tried = [group.level for group in groups if any(step.arm == arm for step in group.steps)]
+    return Figure(
+        name="step-time",
+        title=TITLE,
+        plot=plot,
+        finding=_finding(last, ranked, f"An estimate at {last.at}: "),
+        reading="An estimate, no profile: bars are the fitted T = t0 [1 + c + s K] of each drafter, marks "
+        "the measured step with its 95 % interval. "
+        f"`{profile_command(sweep, arm, max(tried, default=None))}` measures the parts.{left_out(more)}",
+        sections=("step_time",),
+    )
+
+
+def _relevant(steps: Sequence[Step], ranked: Sequence[str]) -> tuple[list[Step], int]:
+    """Return the steps that one plot shows, baselines first, and how many it leaves out."""
+    if len(steps) <= MOST:
+        return list(steps), 0
+    places = {arm: place for place, arm in enumerate(ranked)}
+    baselines = [step for step in steps if step.k == 0]
+    others = sorted((step for step in steps if step.k), key=lambda step: places.get(step.arm, len(places)))
+    kept = others[: max(1, MOST - len(baselines))]
+    return [*baselines[: MOST - 1], *(step for step in steps if step in kept)], len(others) - len(kept)
+
+
+def _plot(groups: Sequence[StepTimes], steps: Sequence[Step], active: int) -> go.Figure:
+    """Draw the steps of one load, with a slider where there are several."""
+    states = []
+    for group in groups:
+        own = {step.arm: step for step in group.steps}
+        states.append(_State(steps=[own.get(step.arm) for step in steps]))
+    drawn = {part for group in groups for step in group.steps for part in step.parts}
+    names = [name for name in PARTS if name in drawn]
+    longest = max(state.longest for state in states)
+    labels = [escape(step.label) for step in steps]
+    figure = go.Figure()
+    first = states[active]
+    above, below = first.reach
+    for name in names:
+        figure.add_trace(
+            go.Bar(
+                y=labels,
+                x=first.widths(name),
+                name=name,
+                orientation="h",
+                marker={"color": COLOURS[name], "line": {"color": "rgba(255,255,255,0.7)", "width": 1}},
+                text=first.shares(name, longest),
+                textposition="inside",
+                insidetextanchor="middle",
+                textangle=0,
+                hovertemplate="%{y}: %{x:.3g} ms<extra>" + name + "</extra>",
+            )
+        )
+    figure.add_trace(
+        go.Scatter(
+            y=labels,
+            x=first.totals,
+            error_x={"type": "data", "symmetric": False, "array": above, "arrayminus": below},
+            mode="markers+text",
+            name="measured step",
+            marker={"symbol": "line-ns", "size": 16, "line": {"color": INK, "width": 2}},
+            text=first.words,
+            textposition="middle right",
+            hovertemplate="%{y}: measured %{text}<extra></extra>",
+            cliponaxis=False,
+        )
+    )
+    apply_style(figure, x="milliseconds of a mean decode step", y="")
+    figure.update_layout(barmode="stack", height=max(300, 170 + 44 * len(labels)))
+    figure.update_xaxes(range=[0.0, _END * longest])
+    figure.update_yaxes(autorange="reversed", automargin=True, gridcolor="rgba(0,0,0,0)")
+    if len(states) > 1:
+        add_slider(
+            figure,
+            name="load",
+            active=active,
+            steps=[
+                (group.at, state.changes(names, longest), {})
+                for group, state in zip(groups, states, strict=True)
+            ],
+        )
+    return figure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _State:
+    """What the plot shows at one load."""
+
+    steps: Sequence[Step | None]
+    """A place for every step of the plot, None where it was not measured at this load."""
+
+    @property
+    def totals(self) -> list[float | None]:
+        """Measured steps, ms."""
+        return [rounded(step.step_ms) if step else None for step in self.steps]
+
+    @property
+    def reach(self) -> list[list[float | None]]:
+        """How far the interval of each reaches above, and below, ms."""
+        pairs = [ends(step.step_ms, step.low_ms, step.high_ms) if step else (0.0, 0.0) for step in self.steps]
+        return [[rounded(above) for above, _ in pairs], [rounded(below) for _, below in pairs]]
+
+    @property
+    def words(self) -> list[str]:
+        """What stands behind the bars."""
+        return [f"  {step.step_ms:.3g} ms" if step else "" for step in self.steps]
+
+    @property
+    def longest(self) -> float:
+        """The longest bar or measured step, ms."""
+        found = [
+            max(step.step_ms, sum(max(ms, 0.0) for ms in step.parts.values())) for step in self.steps if step
+        ]
+        return max(found, default=0.0)
+
+    def widths(self, name: str) -> list[float | None]:
+        """Return the milliseconds of a part; a negative one is noise, and not drawn."""
+        return [rounded(max(step.parts.get(name, 0.0), 0.0)) if step else None for step in self.steps]
+
+    def shares(self, name: str, longest: float) -> list[str]:
+        """Return the words in a part's bars, where there is room for them."""
+        return [
+            f"{step.parts[name] / step.step_ms:.0%}"
+            if step and step.parts.get(name, 0.0) >= _ROOM * longest * _END
+            else ""
+            for step in self.steps
+        ]
+
+    def changes(self, names: Sequence[str], longest: float) -> dict[str, object]:
+        """Return what turns any state of the plot into this one."""
+        above, below = self.reach
+        return {
+            "x": [*(self.widths(name) for name in names), self.totals],
+            "text": [*(self.shares(name, longest) for name in names), self.words],
+            "error_x.array": [*([None] * len(names)), above],
+            "error_x.arrayminus": [*([None] * len(names)), below],
+        }
+
+
+def _finding(group: StepTimes, ranked: Sequence[str], where: str) -> str:
+    """Say what the most relevant arm spends at this load."""
+    own = {step.arm: step for step in group.steps}
+    baseline = next((step for step in group.steps if step.k == 0), None)
+    treated = [step.arm for step in group.steps if step.k]
+    found = next((own[arm] for arm in (*ranked, *treated) if arm in own), None)
+    if found is None:
+        told = "no drafter" if baseline is None else f"a plain step takes {baseline.step_ms:.3g} ms"
+        return f"{where}{told}."
+    forced = " (forced acceptance)" if found.synthetic else ""
+    over = ""
+    if baseline is not None:
+        ratio = [value / baseline.step_ms for value in (found.step_ms, found.low_ms, found.high_ms)]
+        over = f", {with_interval(*ratio)} plain steps"
+    spent = sorted(
+        ((found.parts[name], name) for name in SPECULATION if found.parts.get(name, 0.0) > 0.0), reverse=True
+    )
+    shares = " and ".join(f"{percent(ms / found.step_ms, None, None)} of it {name}" for ms, name in spent[:2])
+    return (
+        f"{where}a step of {found.label}{forced} takes {found.step_ms:.3g} ms{over}"
+        f"{f'; {shares}' if shares else ''}."
+    )
