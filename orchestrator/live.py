@@ -8,6 +8,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from analysis.objectives import OBJECTIVES
 from orchestrator.secrecy import redacted
 from orchestrator.status import FINISHED, RUNNING, PairSoFar, RunningStep, Status
 
@@ -62,9 +63,11 @@ def span(seconds: float) -> str:
 def pair_words(pair: PairSoFar) -> str:
     """Return what a finished pair says so far, in one line."""
     over = f"; {pair.mean:.2f} over {pair.blocks} blocks" if pair.blocks > 1 else ""
+    objective = OBJECTIVES[pair.objective]
+    kind = "preliminary" if objective.higher_is_better else "less is better; preliminary"
     return (
-        f"{pair.arm} {pair.load}: {pair.ratio:.2f} x the baseline's total throughput in block {pair.block}"
-        f"{over} (preliminary)"
+        f"{pair.arm} {pair.load}: {pair.ratio:.2f} x the baseline's {objective.title} in block {pair.block}"
+        f"{over} ({kind})"
     )
 
 

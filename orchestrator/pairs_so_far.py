@@ -2,7 +2,7 @@
 
 import math
 
-from analysis.objectives import DEFAULT, OBJECTIVES
+from analysis.objectives import OBJECTIVES
 from jobs.result import CLOSING, MEASURED, OPENING, TREATMENT, CellResult
 from orchestrator.status import PairSoFar
 
@@ -15,12 +15,16 @@ class PairsSoFar:
 
     As in the verdict a ratio's denominator is the geometric mean of the segment's two baselines, and only
     measured cells count; what the verdict judges beyond that (spread, threshold) is not looked at here.
+
+    Args:
+        objective: whose ratio is told: that of the plan, a name in `OBJECTIVES`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, objective: str) -> None:
+        self._objective = objective
         self._opening: dict[_Stratum, float] = {}
         self._open: dict[_Stratum, list[tuple[str, float]]] = {}
-        """Treatments of a stratum that wait for the closing baseline, with their log throughput."""
+        """Treatments of a stratum that wait for the closing baseline, with the log of their figure."""
         self._sums: dict[tuple[bool, str, str], tuple[float, int]] = {}
         """(Not of a confirmation, arm, load label) -> sum of the log ratios, blocks: as they are judged."""
 
@@ -31,7 +35,7 @@ class PairsSoFar:
             result: a cell, whatever its outcome.
             label: label of its arm.
         """
-        value = result.metrics.get(OBJECTIVES[DEFAULT].metric)
+        value = result.metrics.get(OBJECTIVES[self._objective].metric)
         if result.outcome != MEASURED or not value or value <= 0:
             return []
         stratum = (result.block, result.segment, str(result.identity.get("pair_key")), result.load)
@@ -52,6 +56,7 @@ class PairsSoFar:
         self._sums[key] = (total, blocks)
         return PairSoFar(
             arm=label,
+            objective=self._objective,
             load=closing.load,
             block=closing.block,
             ratio=math.exp(log_ratio),

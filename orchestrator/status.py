@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
+from analysis.objectives import DEFAULT
 from orchestrator.errors import ConfigError
 from orchestrator.lock import STALE_SECONDS, Owner
 
@@ -50,8 +51,10 @@ class PairSoFar:
     load: str
     """Label of the load level."""
     block: int
+    objective: str = DEFAULT
+    """Whose ratio it is: the plan's objective, a name in `analysis.objectives.OBJECTIVES`."""
     ratio: float
-    """Throughput of the treatment over that of its baselines in this block."""
+    """Figure of the treatment over that of its baselines in this block."""
     blocks: int
     """Blocks in which the pair is finished, this one included."""
     mean: float

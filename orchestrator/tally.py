@@ -71,7 +71,7 @@ class Tally:
         self._outcomes: dict[str, tuple[str, str]] = {}
         """Cell -> outcome and cause: a cell that is tried again has its last one only."""
         self._todo: dict[_Key, _Todo] = {}
-        self._pairs_so_far = PairsSoFar()
+        self._pairs_so_far = PairsSoFar(plan.objective)
         self._pairs: deque[PairSoFar] = deque(maxlen=PAIRS)
         self._notes: deque[str] = deque(maxlen=NOTES)
         self._end: float | None = None

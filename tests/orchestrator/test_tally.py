@@ -6,6 +6,7 @@ import pytest
 
 from jobs.result import CLOSING, FAILED, INVALID, OPENING, TREATMENT, CellResult
 from jobs.task import StepStarted
+from orchestrator.live import pair_words
 from orchestrator.pace import Pace
 from orchestrator.pending import Segment, pending
 from orchestrator.plan import Plan
@@ -174,6 +175,23 @@ def test_a_pair_is_told_when_its_closing_baseline_is_there(
     assert speed(replace(second, index=1), 3, 100.0) == [("tp1/ngram-k3", 8.0, 2)]
     pairs = tally.status(RUNNING, None).pairs
     assert [(round(pair.ratio, 4), round(pair.mean, 4)) for pair in pairs] == [(8.0, 4.0), (2.0, 2.0)]
+
+
+def test_a_pair_is_told_in_the_objective_of_the_plan(
+    small_plan: Plan, segments: list[Segment], clock: Clock
+) -> None:
+    tally = Tally(replace(small_plan, objective="ttft_p95"), [], pace=Pace(), clock=clock)
+    told = []
+    for run, milliseconds in enumerate((100.0, 50.0, 400.0, 100.0)):
+        metrics = {"throughput/total_tok_s": 1.0, "latency/ttft_p95_ms": milliseconds}
+        told += tally.cell(result(small_plan, segments[0], run, 0, metrics=metrics))
+    assert [(pair.arm, pair.ratio) for pair in told] == [
+        ("tp1/ngram-k3", pytest.approx(0.5)),
+        ("tp1/ngram-k7", pytest.approx(4.0)),
+    ]
+    assert pair_words(told[0]) == (
+        "tp1/ngram-k3 c1: 0.50 x the baseline's TTFT p95 in block 0 (less is better; preliminary)"
+    )
 
 
 def test_a_status_survives_its_file(small_plan: Plan, segments: list[Segment], clock: Clock) -> None:
