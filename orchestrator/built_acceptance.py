@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from engines.spec import EngineConfig
+from orchestrator.errors import ConfigError
 from orchestrator.models import folder_digest
 from orchestrator.plan import Plan
 
@@ -17,6 +18,9 @@ def built_lengths(plan: Plan) -> dict[str, float]:
 
     Left out are arms with forced acceptance or with a K that follows the batch size, and checkpoints that are
     not there any more or not those of the plan.
+
+    Raises:
+        ConfigError: a checkpoint's file that is damaged.
     """
     lengths = {arm.digest: _length(arm.config) for arm in plan.arms}
     return {digest: length for digest, length in lengths.items() if length is not None}
@@ -34,9 +38,11 @@ def _length(config: EngineConfig) -> float | None:
     folder = Path(path)
     try:
         content = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        rates = content["rates"].get(str(drafter.k))
+        built = None if rates is None else 1.0 + sum(rates)
     except OSError:
         return None
-    rates: list[float] | None = content["rates"].get(str(drafter.k))
-    if rates is None or (known is not None and folder_digest(folder) != known):
-        return None
-    return 1.0 + sum(rates)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        message = f"{folder / FILE} is damaged ({error}); make the checkpoint again, or remove the file"
+        raise ConfigError(message) from error
+    return None if known is not None and folder_digest(folder) != known else built
