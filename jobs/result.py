@@ -155,4 +155,8 @@ class CellResult:
             message = f"cell result has schema {data.get('schema')!r}; this version reads {SCHEMA}"
             raise ValueError(message)
         gates = tuple(Gate(**gate) for gate in data.get("gates", ()))
-        return cls(**{**data, "gates": gates, "caveats": tuple(data.get("caveats", ()))})
+        result = cls(**{**data, "gates": gates, "caveats": tuple(data.get("caveats", ()))})
+        if not result.level > 0.0:
+            message = f"its load level is {result.level:g}"
+            raise ValueError(message)
+        return result

@@ -74,7 +74,7 @@ def read_plan(path: Path) -> Plan:
 def _plan_of(content: bytes, where: str) -> Plan:
     try:
         return Plan.from_dict(json.loads(content.decode("utf-8")))
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
         message = f"{where} is no plan of this version ({type(error).__name__}: {error})"
         raise ConfigError(message) from error
     except ValueError as error:

@@ -169,7 +169,7 @@ def parse_status(content: bytes, where: str) -> Status:
     """
     try:
         return judged(Status.from_dict(json.loads(content)))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         message = f"{where} is no status of this version ({error}); the next run of the sweep writes it anew"
         raise ConfigError(message) from error
 
