@@ -36,17 +36,22 @@ def escape(text: object) -> str:
 
 
 def interval_bars(
-    values: Sequence[float], lows: Sequence[float | None], highs: Sequence[float | None]
+    values: Iterable[float], lows: Iterable[float | None], highs: Iterable[float | None]
 ) -> dict[str, object]:
-    """Return plotly's error bars of figures with intervals; a figure without one has no bar."""
+    """Return plotly's error bars of figures with intervals; one whose ends are None or NaN has no bar."""
+    above, below = [], []
+    for value, low, high in zip(values, lows, highs, strict=True):
+        known = low is not None and high is not None and math.isfinite(low + high)
+        above.append(float(high - value) if known and high is not None else 0.0)
+        below.append(float(value - low) if known and low is not None else 0.0)
     return {
         "type": "data",
         "symmetric": False,
-        "array": [0.0 if high is None else high - value for value, high in zip(values, highs, strict=True)],
-        "arrayminus": [0.0 if low is None else value - low for value, low in zip(values, lows, strict=True)],
+        "array": above,
+        "arrayminus": below,
         "thickness": 1.5,
         "width": 4,
-        "visible": any(high is not None for high in highs),
+        "visible": any(above) or any(below),
     }
 
 
