@@ -3,6 +3,7 @@
 A million tokens cost the price of a device-hour x 1e6 / (3600 x tokens/s per device).
 """
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -74,7 +75,7 @@ def cost_section(sweep: Sweep, *, price: float | None, currency: str) -> Section
     """Return the section `cost` for a price."""
     frame = cost_frame(sweep.cells, price=price)
     unit = "GPU" if any(arm["config"]["device"] == "gpu" for arm in sweep.plan.get("arms", ())) else "device"
-    ask = f"specload recommend {sweep.directory} --price PRICE"
+    ask = f"specload recommend {shlex.quote(str(sweep.directory))} --price PRICE"
     notes = [f"costs are in {currency} at {price:g} {currency} per {unit}-hour"] if price is not None else []
     if price is None and not frame.empty:
         notes.append(f"no price is known, so money is missing: `{ask}`, or design.gpu_hour_price")

@@ -1,6 +1,7 @@
 """A recommendation as a table: a row a range of loads."""
 
 import math
+import shlex
 
 import numpy as np
 import pandas as pd
@@ -94,7 +95,7 @@ def recommendation_section(sweep: Sweep, found: Recommendation) -> Section:
         shown=("from", "to", "recommended", "over_baseline", "runner_up", "margin", "status", "reason"),
         notes=tuple(notes) if not frame.empty else (),
         missing="no baseline was measured with cores of its own, so nothing can be compared; "
-        f"`specload status {sweep.directory}` says what became of the cells",
+        f"`specload status {shlex.quote(str(sweep.directory))}` says what became of the cells",
     )
 
 

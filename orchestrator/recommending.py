@@ -1,5 +1,6 @@
 """What `specload recommend` says: ranges of loads, each winner's command, and K by load for its engine."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -68,7 +69,7 @@ def advise(plan: Plan, sweep: Sweep, found: Recommendation, sections: Sequence[S
     schedules = tuple(_advice(sweep, found, entry) for entry in _made(plan, sweep, found))
     provisional = any(found.status(part) == PROVISIONAL for part in found.ranges if part.candidate)
     provisional = provisional or any(entry.status == PROVISIONAL for entry in schedules)
-    again = f"specload sweep --from {sweep.directory}/plan.json --confirm 4"
+    again = f"specload sweep --from {shlex.quote(f'{sweep.directory}/plan.json')} --confirm 4"
     return Advice(
         sections=tuple(sections),
         deployments=tuple(entry for entry in deployments if entry is not None),

@@ -1,6 +1,7 @@
 """`specload fetch`: bring the results of a sweep that ran elsewhere to this machine."""
 
 import argparse
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def run(arguments: Sequence[str]) -> int:
     out.print(f"{fetched.cells} cells are in {fetched.folder} ({fetched.files} files came now)")
     if fetched.unfinished:
         out.print(f"{fetched.unfinished} more are being copied there: fetch again later")
-    out.print(f"specload report {fetched.folder}")
+    out.print(f"specload report {shlex.quote(str(fetched.folder))}")
     return 0
 
 

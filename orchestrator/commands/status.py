@@ -1,5 +1,6 @@
 """`specload status`: how far a sweep is, on a cluster or in a results folder."""
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -45,7 +46,8 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     if Path(options.sweep).exists() and options.address is None:
         status = read_status(Path(options.sweep))
-        view = status_view(status, go_on=f"specload sweep --from {Path(options.sweep) / 'plan.json'}")
+        plan = shlex.quote(str(Path(options.sweep) / "plan.json"))
+        view = status_view(status, go_on=f"specload sweep --from {plan}")
     elif is_url(options.sweep):
         check_url("the sweep's URL", options.sweep)
         status = _at_url(RemoteFolder.at(options.sweep))

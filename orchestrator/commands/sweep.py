@@ -1,5 +1,6 @@
 """`specload sweep`: run a plan, or what is left of it, and say what it came to."""
 
+import shlex
 from collections.abc import Sequence
 
 from orchestrator.commands.as_json import print_json
@@ -52,5 +53,5 @@ def run(arguments: Sequence[str]) -> int:
     out.print(f"report: {outcome.report}")
     if url is not None:
         out.print(f"results: {url}")
-    out.print(f"MLflow: specload ui {outcome.directory}")
+    out.print(f"MLflow: specload ui {shlex.quote(str(outcome.directory))}")
     return 0

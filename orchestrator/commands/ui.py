@@ -1,6 +1,7 @@
 """`specload ui`: the MLflow UI on a sweep's store, on this machine only."""
 
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,7 +41,8 @@ def command(sweep: Path, port: int) -> list[str]:
     tracking = read_plan(sweep).tracking if is_sweep else {}
     uri = store_uri(tracking, sweep.resolve().parent if is_sweep else sweep.resolve())
     if uri is None:
-        message = f"{sweep} was run with tracking disabled; `specload sync {sweep} --uri URI` records it"
+        again = f"specload sync {shlex.quote(str(sweep))} --uri URI"
+        message = f"{sweep} was run with tracking disabled; `{again}` records it"
         raise ConfigError(message)
     if uri.startswith(("http://", "https://")):
         message = f"{sweep} is recorded on an MLflow server: open {uri}"
