@@ -9,9 +9,9 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
@@ -31,6 +31,12 @@ class Command:
     name: str
     help: str
     example: str
+    others: Mapping[str, str] = field(default_factory=dict)
+    """First word of those commands of its own that `example` does not show -> an example of each."""
+
+    def example_for(self, words: Sequence[str]) -> str:
+        """Return the example that ends the help that `words` ask for."""
+        return self.others.get(words[0], self.example) if words else self.example
 
 
 COMMANDS = (
@@ -127,6 +133,10 @@ COMMANDS = (
         name="workload",
         help="what is in workload files, with a picture; write replies that are missing",
         example="specload workload inspect trace.jsonl",
+        others={
+            "record": "specload workload record workload=spec_bench 'workload.paths=[question.jsonl]' "
+            "--output replies.jsonl"
+        },
     ),
     Command(
         name="doctor",
@@ -186,7 +196,8 @@ def _run(name: str, arguments: Sequence[str], *, debug: bool) -> int:
         return int(importlib.import_module(f"orchestrator.commands.{name}").run(arguments))
     except SystemExit as left:  # argparse: help, or words that it does not take
         if not left.code and any(word in _HELP for word in arguments):
-            print(f"\nexample:\n  {next(c.example for c in COMMANDS if c.name == name)}", flush=True)
+            (command,) = [command for command in COMMANDS if command.name == name]
+            print(f"\nexample:\n  {command.example_for(arguments)}", flush=True)
         raise
     except Interrupted as stop:
         _tell(str(stop))

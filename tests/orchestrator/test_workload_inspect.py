@@ -196,7 +196,7 @@ def test_help_of_both_commands_is_reached(capsys):
         with pytest.raises(SystemExit) as left:
             cli.main(["workload", command, "--help"])
         assert left.value.code == 0
-        assert f"specload workload {command}" in capsys.readouterr().out
+        assert f"\nexample:\n  specload workload {command} " in capsys.readouterr().out
     with pytest.raises(SystemExit) as left:
         cli.main(["workload", "paint"])
     assert left.value.code == 2
