@@ -298,7 +298,7 @@ def _complete(words: Sequence[str]) -> int:
     elif line and word.startswith("-"):
         print(" ".join(option for option in _options(command) if option.startswith(word)))
     elif line and command in ON_SWEEPS:
-        print(" ".join(_sweeps(word)))
+        print(" ".join(name for name in _sweeps(word) if name == plain(name)))
     elif not line or command in _PLANNING:
         from orchestrator.sweep import collect  # noqa: PLC0415 - Hydra takes a moment, and only plans need it
 
