@@ -19,8 +19,8 @@ def canonical_json(value: Any) -> str:
 
 
 def digest(value: Any) -> str:
-    """Return the 64 hex digits of SHA-256 over `canonical_json(value)`."""
-    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
+    """Return the 64 hex digits of SHA-256 over `canonical_json(value)`, halves of pairs in texts included."""
+    return hashlib.sha256(canonical_json(value).encode(errors="surrogatepass")).hexdigest()
 
 
 def seed_of(*parts: Any) -> int:

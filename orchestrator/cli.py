@@ -259,7 +259,14 @@ def exit_code(error: BaseException) -> int:
     """Return 2 for what the user can fix, else 1."""
     if isinstance(error, SpecloadError):
         return error.exit_code
-    return 2 if isinstance(error, ValueError) and (_is_ours(error)) else 1
+    return 2 if _of_files(error) or (isinstance(error, ValueError) and _is_ours(error)) else 1
+
+
+def _of_files(error: BaseException) -> str:
+    """Return what the file system refused (no rights, no room, a name too long); empty for other errors."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror is not None:
+        return f"{error.filename} cannot be used: {error.strerror}"
+    return ""
 
 
 def _is_ours(error: BaseException) -> bool:
@@ -273,8 +280,9 @@ def _fail(error: Exception, *, debug: bool) -> int:
         print(plain(trace, lines=True), end="", file=sys.stderr)
         return exit_code(error)
     code = exit_code(error)
-    known = isinstance(error, SpecloadError) or _is_ours(error)
-    text = " ".join(str(error).split())
+    files = _of_files(error)
+    known = isinstance(error, SpecloadError) or _is_ours(error) or files
+    text = " ".join((files or str(error)).split())
     words = text if known else f"{type(error).__name__}: {text}. This is a defect; --debug shows where"
     _tell(words)
     return code
