@@ -26,6 +26,7 @@ class SweepOutcome:
     """Every cell of the sweep, this run's and earlier ones'."""
     summary: Summary
     report: Path
+    """Its page; the same as Markdown lies beside it."""
     new_cells: int
     """Cells measured by this run."""
     engine_starts: int
@@ -46,9 +47,10 @@ def sum_up(
     ledger.check()
     summary = summarise(results, threshold=plan.threshold, objective=plan.objective)
     scribe.write(lambda: replace_json(directory / SUMMARY, summary.to_dict()), SUMMARY)
+    # without pictures: a sweep must not depend on a browser
     report = scribe.write(
         lambda: write_report(directory, plan=plan.to_dict(), results=results, summary=summary), "the report"
-    )
+    ).html
     measured = any(result.outcome == MEASURED for result in results)
     with interrupts.held():
         recorder.sync((result, ledger.cell_directory(result.cell)) for result in results)

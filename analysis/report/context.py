@@ -1,28 +1,26 @@
-"""What the report's template is filled with: plain values, nothing formatted and nothing escaped yet."""
+"""What a report shows, in every form of it: plain values, nothing formatted and nothing escaped yet."""
 
-import json
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
-
-from analysis.axis import AXES, number
-from analysis.capacity import capacity_rows, memory_costs
+from analysis.axis import AXES, Axis
+from analysis.caveats import ranked_caveats
+from analysis.decision import Decision, decision
 from analysis.figures import FIGURES, Figure
-from analysis.fit import CONFIDENCE
-from analysis.frame import Sweep, arm_labels, as_results, cells_frame
-from analysis.objectives import OBJECTIVES
-from analysis.report.engines import command_lines, differences
-from analysis.rows import VerdictRow
+from analysis.frame import Sweep, arm_labels
+from analysis.objectives import OBJECTIVES, Objective
+from analysis.recommendation import recommend
+from analysis.report.engines import Difference, command_lines, differences
+from analysis.report.provenance import gate_counts, identity_facts, provenance, refused_arms
+from analysis.report.summary_tables import summary_sections
+from analysis.section import Section
 from analysis.sections import SECTIONS
 from analysis.summary import Summary
 from jobs.metric_names import METRICS
-from jobs.result import MEASURED, CellResult
+from jobs.result import MEASURED, CellResult, Gate
 
-FACTS = ("engine", "engine_version", "model", "validity", "host", "cores", "devices", "workload", "seed")
-"""Keys of a cell's identity worth a line in the provenance, where present."""
 CELL_METRICS = (
     "throughput/total_tok_s",
     "throughput/computed_tok_s",
@@ -40,119 +38,173 @@ CELL_METRICS = (
     "window/occupancy",
 )
 """Shown in the table of all cells."""
+STRONGEST = 3
+"""Caveats that stand beside the decision."""
 
 
-def build_context(
-    directory: Path,
-    *,
-    plan: Mapping[str, Any],
-    results: Sequence[CellResult | Mapping[str, Any]],
-    summary: Summary,
-) -> dict[str, Any]:
-    """Return everything the template names; see `write_report`."""
-    cells = as_results(results)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chapter:
+    """The figures of one question, with the tables that say the same in figures."""
+
+    number: int
+    """From 1, in the order of the report."""
+    name: str
+    """Key in `analysis.figures.FIGURES`."""
+    heading: str
+    figures: tuple[Figure, ...]
+    """Absent ones, which say why, included."""
+    tables: tuple[Section, ...]
+    """Those that its figures name and that no earlier chapter has."""
+    elsewhere: tuple[Section, ...] = ()
+    """Those that an earlier chapter has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Everything a report shows."""
+
+    sweep: Sweep
+    summary: Summary
+    title: str
+    banners: tuple[tuple[str, str], ...]
+    """(word, what it means) of what has to be unmistakable."""
+    decision: Decision
+    caveats: tuple[str, ...]
+    """Strongest first; the first `STRONGEST` stand beside the decision."""
+    chapters: tuple[Chapter, ...]
+    sections: tuple[Section, ...]
+    """All tables: of the summary, then of `SECTIONS`."""
+    troubles: tuple[tuple[str, CellResult], ...]
+    """(label, cell) of every cell without a measurement that counts."""
+    failed_gates: tuple[tuple[str, CellResult, Gate], ...]
+    gates: tuple[tuple[str, int, int, int], ...]
+    """Name, passed, failed and not checked."""
+    refused: tuple[tuple[str, str, str], ...]
+    """Name, rule and reason of arms that no engine was started for."""
+    differences: tuple[tuple[str, list[Difference]], ...]
+    """Per arm: what its engine resolved differently from its baseline's."""
+    command_lines: tuple[tuple[str, str], ...]
+    """(label, command) of the first engine of each arm."""
+    cells: tuple[tuple[str, CellResult], ...]
+    """(label, cell) of all, in the order of a table."""
+    facts: tuple[tuple[str, tuple[Any, ...]], ...]
+    """Distinct values of the identity's facts."""
+    provenance: tuple[tuple[str, Any], ...]
+
+    @property
+    def directory(self) -> Path:
+        """The sweep's folder."""
+        return self.sweep.directory
+
+    @property
+    def plan(self) -> Mapping[str, Any]:
+        """Content of the plan."""
+        return self.sweep.plan
+
+    @property
+    def objective(self) -> Objective:
+        """What the verdicts are on."""
+        return OBJECTIVES[self.summary.objective]
+
+    @property
+    def axis(self) -> Axis:
+        """What the load levels are a number of."""
+        return AXES[self.summary.axis]
+
+    @property
+    def drawn(self) -> tuple[Figure, ...]:
+        """All figures in the order of the report."""
+        return tuple(figure for chapter in self.chapters for figure in chapter.figures)
+
+    @property
+    def rest(self) -> tuple[Section, ...]:
+        """Sections that no figure names."""
+        named = {section.name for chapter in self.chapters for section in chapter.tables}
+        return tuple(section for section in self.sections if section.name not in named)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks that count."""
+        return len({cell.block for cell in self.sweep.results if cell.counts})
+
+    @property
+    def arms(self) -> int:
+        """Arms with a drafter."""
+        return len({row.arm for row in self.summary.rows})
+
+    @property
+    def cell_metrics(self) -> tuple[str, ...]:
+        """Metrics of the table of all cells."""
+        return CELL_METRICS
+
+    @property
+    def metrics(self) -> Mapping[str, str]:
+        """Definition of every metric."""
+        return METRICS
+
+
+def build_context(sweep: Sweep, summary: Summary) -> Page:
+    """Return what the report of a sweep shows.
+
+    Args:
+        sweep: the sweep, all its cells whatever their outcome.
+        summary: `summarise` of its results.
+    """
+    cells = sweep.results
     labels = arm_labels(cells)
-    planned = [cell for cell in cells if cell.counts]
-    sweep = Sweep(directory=directory, plan=dict(plan), cells=cells_frame(cells), results=cells)
-    return {
-        "plan": plan,
-        "title": str(plan.get("sweep") or plan.get("name") or directory.name),
-        "summary": summary,
-        "objective": OBJECTIVES[summary.objective],
-        "objectives": OBJECTIVES,
-        "compared": [
-            name
-            for name, objective in OBJECTIVES.items()
-            if name != "fixed_total"
-            and (not objective.optional or any(row.ratio(name) for row in summary.rows))
-        ],
-        "confidence": CONFIDENCE,
-        "arms": _arms(summary.rows),
-        "banners": _banners(summary),
-        "axis": AXES[summary.axis],
-        "level": number,
-        "blocks": len({cell.block for cell in planned}),
-        "figures": _figures(sweep, summary) if cells else [],
-        "sections": [make(sweep) for make in SECTIONS.values()] if cells else [],
-        "capacities": capacity_rows(planned),
-        "memory_costs": memory_costs(planned),
-        "failed_gates": [
+    found = recommend(sweep, objective=summary.objective) if cells else None
+    sections = (*summary_sections(summary), *(make(sweep) for make in SECTIONS.values())) if cells else ()
+    return Page(
+        sweep=sweep,
+        summary=summary,
+        title=str(sweep.plan.get("sweep") or sweep.plan.get("name") or sweep.directory.name),
+        banners=tuple(_banners(summary)),
+        decision=decision(sweep, summary, found),
+        caveats=summary.caveats if found is None else ranked_caveats(sweep, summary, found),
+        chapters=tuple(_chapters(sweep, summary, sections)) if cells else (),
+        sections=sections,
+        troubles=tuple((labels[cell.arm], cell) for cell in cells if cell.outcome != MEASURED),
+        failed_gates=tuple(
             (labels[cell.arm], cell, gate) for cell in cells for gate in cell.gates if gate.failed
-        ],
-        "gates": _gate_counts(cells),
-        "troubles": [(labels[cell.arm], cell) for cell in cells if cell.outcome != MEASURED],
-        "refused": _refused(plan),
-        "differences": differences(directory, cells, labels),
-        "command_lines": command_lines(directory, cells, labels),
-        "cells": [(labels[cell.arm], cell) for cell in sorted(cells, key=_cell_order)],
-        "cell_metrics": CELL_METRICS,
-        "metrics": METRICS,
-        "facts": _facts(cells),
-        "provenance": _provenance(directory),
-    }
+        ),
+        gates=gate_counts(cells),
+        refused=refused_arms(sweep.plan),
+        differences=tuple(differences(sweep.directory, cells, labels)),
+        command_lines=tuple(command_lines(sweep.directory, cells, labels)),
+        cells=tuple((labels[cell.arm], cell) for cell in sorted(cells, key=_cell_order)),
+        facts=identity_facts(cells),
+        provenance=provenance(sweep.directory),
+    )
 
 
-def _arms(rows: Iterable[VerdictRow]) -> list[list[VerdictRow]]:
-    arms: dict[str, list[VerdictRow]] = {}
-    for row in rows:
-        arms.setdefault(row.arm, []).append(row)
-    return list(arms.values())
-
-
-def _banners(summary: Summary) -> list[tuple[str, str]]:
-    found = []
-    if summary.emulated:
-        found.append(
-            ("EMULATED", "an emulated engine made these figures: they are a model's, not a machine's")
+def _chapters(sweep: Sweep, summary: Summary, sections: Sequence[Section]) -> Iterator[Chapter]:
+    known = {section.name: section for section in sections}
+    shown: set[str] = set()
+    for number, (name, draw) in enumerate(FIGURES.items(), start=1):
+        figures = draw(sweep, summary)
+        named = [
+            key for key in dict.fromkeys(key for figure in figures for key in figure.sections) if key in known
+        ]
+        yield Chapter(
+            number=number,
+            name=name,
+            heading=name.replace("_", " ").capitalize(),
+            figures=figures,
+            tables=tuple(known[key] for key in named if key not in shown),
+            elsewhere=tuple(known[key] for key in named if key in shown),
         )
+        shown.update(named)
+
+
+def _banners(summary: Summary) -> Iterator[tuple[str, str]]:
+    if summary.emulated:
+        yield "EMULATED", "an emulated engine made these figures: they are a model's, not a machine's"
     if summary.synthetic:
         told = "acceptance was forced in some arms: their ratios are a ceiling, no drafter earned them"
-        found.append(("SYNTHETIC ACCEPTANCE", told))
+        yield "SYNTHETIC ACCEPTANCE", told
     if summary.oversubscribed:
         told = "client and engine shared a core in some cells: measured, but they get no verdict"
-        found.append(("OVERSUBSCRIBED", told))
-    return found
-
-
-def _figures(sweep: Sweep, summary: Summary) -> list[tuple[Figure, Markup]]:
-    """Return the figures that there are, each with its element and script."""
-    drawn = [figure for draw in FIGURES.values() for figure in draw(sweep, summary)]
-    return [(figure, _body(figure)) for figure in drawn if figure.plot is not None]
-
-
-def _body(figure: Figure) -> Markup:
-    assert figure.plot is not None
-    html = figure.plot.to_html(
-        full_html=False,
-        include_plotlyjs=False,
-        div_id=f"figure-{figure.name}",
-        config={"displayModeBar": False, "responsive": True},
-    )
-    return Markup(html)  # noqa: S704 - plotly escapes its JSON, and the labels in it were escaped when drawn
-
-
-def _gate_counts(cells: Iterable[CellResult]) -> list[tuple[str, int, int, int]]:
-    """Return name, passed, failed and not checked."""
-    counts: dict[str, Counter[bool | None]] = {}
-    for cell in cells:
-        for gate in cell.gates:
-            counts.setdefault(gate.name, Counter())[gate.passed] += 1
-    return [(name, found[True], found[False], found[None]) for name, found in sorted(counts.items())]
-
-
-def _refused(plan: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    found = []
-    for entry in plan.get("refused", ()):
-        config = entry.get("arm", {}).get("config", {})
-        drafter, layout = config.get("drafter", {}), config.get("layout", {})
-        sizes = (
-            "-".join(f"{key}{layout[key]}" for key in ("tp", "dp", "pp") if layout.get(key, 1) > 1) or "tp1"
-        )
-        matched = config.get("kv_match")
-        told = f"{drafter.get('method', '?')}-k{drafter.get('k', '?')}"
-        name = f"{sizes}/none-kv-matched-{matched.get('drafter', '?')}" if matched else f"{sizes}/{told}"
-        found.append((name, str(entry.get("rule", "")), str(entry.get("reason", ""))))
-    return found
+        yield "OVERSUBSCRIBED", told
 
 
 def _cell_order(cell: CellResult) -> tuple[Any, ...]:
@@ -166,29 +218,3 @@ def _cell_order(cell: CellResult) -> tuple[Any, ...]:
         cell.level,
         cell.role,
     )
-
-
-def _facts(cells: Iterable[CellResult]) -> list[tuple[str, list[Any]]]:
-    """Return the distinct values of the identity's facts: more than one where the sweep was not uniform."""
-    cells = list(cells)
-    found = []
-    for key in FACTS:
-        values: list[Any] = []
-        for cell in cells:
-            value = cell.identity.get(key)
-            if value is not None and value not in values:
-                values.append(value)
-        if values:
-            found.append((key, values[:20]))
-    return found
-
-
-def _provenance(directory: Path) -> list[tuple[str, Any]]:
-    path = directory / "provenance.json"
-    if not path.is_file():
-        return []
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        return [("provenance.json", f"is damaged: {error}")]
-    return sorted(content.items()) if isinstance(content, dict) else [("provenance.json", content)]

@@ -6,6 +6,7 @@ instead of a command line. An engine that never started left no configuration.
 """
 
 import json
+import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,7 @@ def command_lines(
             folder = _folder(directory, cell)
             content = _read(folder / "r0-command.json")
             if isinstance(content, dict) and isinstance(content.get("argv"), list):
-                found[labels[cell.arm]] = " ".join(str(word) for word in content["argv"])
+                found[labels[cell.arm]] = shlex.join(map(str, content["argv"]))
             elif isinstance(remote := _read(folder / "r0-remote.json"), dict):
                 found[labels[cell.arm]] = f"a server that somebody else runs, at {remote.get('url')}"
     return sorted(found.items())

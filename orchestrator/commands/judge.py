@@ -5,6 +5,7 @@ from pathlib import Path
 
 from orchestrator.commands.as_json import add_json, print_json
 from orchestrator.commands.parser import Parser
+from orchestrator.errors import ResultsWriteError
 from orchestrator.tables import console, crossover_lines, verdict_table
 
 SUMMARY = (
@@ -47,6 +48,7 @@ def run(arguments: Sequence[str]) -> int:
         action="store_true",
         help="take runs on one start of a server for replicates: their spread misses what a restart changes",
     )
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write a page that works offline, too")
     add_json(parser)
     options = parser.parse_args(arguments)
     # Late: pandas and scipy take a second to load, and `--help` should not wait for them.
@@ -61,6 +63,10 @@ def run(arguments: Sequence[str]) -> int:
         threshold=options.threshold,
         trust_repeats=options.trust_repeats,
     )
+    if options.report:
+        from analysis.others.page import render_judged  # noqa: PLC0415 - plotly takes another second
+
+        _write(options.report, render_judged(summary, arguments))
     if options.json:
         print_json(summary.to_dict())
         return 0
@@ -68,3 +74,16 @@ def run(arguments: Sequence[str]) -> int:
     out.print(verdict_table(summary))
     out.print(crossover_lines(summary))
     return 0
+
+
+def _write(target: Path, content: str) -> None:
+    """Write the page.
+
+    Raises:
+        ResultsWriteError: it cannot be written.
+    """
+    try:
+        target.write_text(content, encoding="utf-8")
+    except OSError as error:
+        message = f"the page cannot be written ({error}); give --report a file in a folder that is there"
+        raise ResultsWriteError(message) from error

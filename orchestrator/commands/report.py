@@ -1,14 +1,18 @@
-"""`specload report`: make a sweep's report anew from its folder, and print its verdicts."""
+"""`specload report`: make a sweep's report anew from its folder, as page, Markdown and pictures."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from orchestrator.commands.as_json import add_json, print_json
 from orchestrator.commands.parser import Parser
+from orchestrator.errors import ResultsWriteError
 from orchestrator.saved import read_plan
 from orchestrator.tables import console, crossover_lines, verdict_table
 
-SUMMARY = "Make the report of a sweep anew from its results folder and print the verdict table."
+SUMMARY = (
+    "Make the report of a sweep anew from its results folder, as report.html, report.md and pictures of its "
+    "figures, and print the verdict table."
+)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -17,6 +21,9 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("sweep", type=Path, help="results/SWEEP")
     parser.add_argument(
         "--threshold", type=float, help="another practical threshold than the plan's, as a share"
+    )
+    parser.add_argument(
+        "--no-pictures", action="store_true", help="leave out figures/*.png, which take a Chrome or Chromium"
     )
     add_json(parser)
     options = parser.parse_args(arguments)
@@ -29,12 +36,31 @@ def run(arguments: Sequence[str]) -> int:
     sweep = load_sweep(options.sweep)
     threshold = plan.threshold if options.threshold is None else options.threshold
     summary = summarise(sweep.results, threshold=threshold, objective=plan.objective)
-    path = write_report(options.sweep, plan=sweep.plan, results=sweep.results, summary=summary)
+    try:
+        report = write_report(
+            options.sweep,
+            plan=sweep.plan,
+            results=sweep.results,
+            summary=summary,
+            pictures=not options.no_pictures,
+        )
+    except OSError as error:
+        message = (
+            f"the report cannot be written to {options.sweep} ({error}); make room or the folder writable"
+        )
+        raise ResultsWriteError(message) from error
     if options.json:
-        print_json({**summary.to_dict(), "report": path})
+        facts = {"report": report.html, "files": report.paths, "notes": report.figures.notes}
+        print_json({**summary.to_dict(), **facts})
         return 0
     out = console()
     out.print(verdict_table(summary))
     out.print(crossover_lines(summary))
-    out.print(f"report: {path}", markup=False)
+    out.print(f"report: {report.html}", soft_wrap=True)
+    out.print(f"as Markdown: {report.markdown}", soft_wrap=True)
+    if report.figures.pictures:
+        count, folder = len(report.figures.pictures), next(iter(report.figures.pictures.values())).parent
+        out.print(f"pictures of its figures: {count} in {folder}", soft_wrap=True)
+    for note in report.figures.notes:
+        out.print(note, soft_wrap=True)
     return 0

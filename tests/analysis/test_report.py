@@ -1,4 +1,7 @@
+import base64
 import dataclasses
+import hashlib
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -6,18 +9,23 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+import plotly.graph_objects as go
 import pytest
 
-from analysis.figures.crossover import ratio_figure
-from analysis.figures.draft_length import k_figures
-from analysis.figures.layouts import layout_figure
-from analysis.frame import cells_frame
-from analysis.report import render, write_report
+from analysis.figures import FIGURES
+from analysis.figures.style import add_slider
+from analysis.frame import Sweep, cells_frame
+from analysis.report import render
+from analysis.report.page.plots import in_script, plot_of
+from analysis.report.page.tables import MOST_ROWS, arm_marks, table_of
+from analysis.section import Section
+from analysis.sections import SECTIONS
 from analysis.summary import summarise
 from jobs.metric_names import METRICS
 from jobs.result import CONFIRMATION, FAILED, INVALID, OPENING, TREATMENT, CellResult, Gate
 
-Sweep = Callable[..., list[CellResult]]
+Make = Callable[..., list[CellResult]]
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 
 PLAN: dict[str, Any] = {
@@ -62,17 +70,16 @@ class Tags(HTMLParser):
 
 def parse(html: str) -> Tags:
     tags = Tags()
-    tags.feed(re.sub(r"<script[^>]*>.*?</script>", "<script></script>", html, flags=re.DOTALL))
+    tags.feed(re.sub(r"<script>.*?</script>", "<script></script>", html, flags=re.DOTALL))
     return tags
 
 
-def report(results: list[CellResult], folder: Path, plan: dict[str, Any] | None = None) -> Tags:
+def page_of(results: list[CellResult], folder: Path, plan: dict[str, Any] | None = None) -> str:
     summary = summarise(results, threshold=0.02)
-    return parse(render(folder, plan=PLAN if plan is None else plan, results=results, summary=summary))
+    return render(folder, plan=PLAN if plan is None else plan, results=results, summary=summary)
 
 
-@pytest.fixture
-def troubled(make_sweep: Sweep, true_arm: Any) -> list[CellResult]:
+def troubled(make_sweep: Make, true_arm: Any) -> list[CellResult]:
     arms = [
         true_arm(),
         true_arm(label="tp1/ngram-k7", k=7, ratios={1: 2.0, 4: 1.1, 16: 0.6}),
@@ -92,81 +99,154 @@ def troubled(make_sweep: Sweep, true_arm: Any) -> list[CellResult]:
         log_tail=f"Traceback {EVIL}",
         metrics={},
     )
-    return results
+    return [
+        dataclasses.replace(result, identity={"run": f"run-{result.role}"})
+        if result.layout == "tp1" and result.k in (0, 3)
+        else result
+        for result in results
+    ]
 
 
-def test_everything_is_in_one_file_that_asks_for_nothing(tmp_path: Path, troubled: list[CellResult]) -> None:
-    summary = summarise(troubled, threshold=0.02)
-    path = write_report(tmp_path / "sweep", plan=PLAN, results=troubled, summary=summary)
-    assert path == tmp_path / "sweep" / "report.html"
-    assert [p.name for p in path.parent.iterdir()] == ["report.html"]
-    html = path.read_text(encoding="utf-8")
-    tags = parse(html)
+@pytest.fixture(scope="module")
+def html(make_sweep: Make, true_arm: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The page of a sweep with troubles of all kinds, rendered once."""
+    folder = tmp_path_factory.mktemp("sweep")
+    (folder / "provenance.json").write_text('{"git_commit": "abc123", "python": "3.11"}')
+    for role, k in ((OPENING, 0), (TREATMENT, 3)):
+        run = folder / "engines" / f"run-{role}"
+        run.mkdir(parents=True)
+        (run / "resolved.json").write_text(json.dumps({"block_size": 16, "spec.k": k, "kv_blocks": 900 - k}))
+        (run / "r0-command.json").write_text(json.dumps({"argv": ["python", "-m", "engine", f"--k={k}"]}))
+    return page_of(troubled(make_sweep, true_arm), folder)
+
+
+@pytest.fixture(scope="module")
+def tags(html: str) -> Tags:
+    return parse(html)
+
+
+def test_everything_is_in_one_file_that_asks_for_nothing(html: str, tags: Tags) -> None:
     for tag, attributes in tags.tags:
         assert "src" not in attributes, (tag, attributes)
         assert tag != "link"
         assert not (attributes.get("href") or "").startswith(("http", "//"))
-    assert "default-src 'none'" in html
+        assert not any(name.startswith("on") for name in attributes), (tag, attributes)
     assert html.count("plotly.js v") == 1
 
 
-def test_what_is_untrusted_stays_text(tmp_path: Path, make_sweep: Sweep, true_arm: Any) -> None:
-    results = make_sweep([true_arm(label=f"tp1/{EVIL}-k3")], blocks=2, noise=0.01, caveats=(EVIL,))
-    results[0] = dataclasses.replace(results[0], outcome=FAILED, reason=EVIL, cause=EVIL, log_tail=EVIL)
-    plan = {**PLAN, "sweep": EVIL, "notes": [EVIL], "workload": {**PLAN["workload"], "name": EVIL}}
-    summary = summarise(results, threshold=0.02)
-    html = render(tmp_path, plan=plan, results=results, summary=summary)
+def test_only_the_scripts_that_the_policy_knows_run(html: str) -> None:
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', html)
+    assert policy
+    assert policy[1].startswith("default-src 'none'; script-src 'sha256-")
+    scripts = re.findall(r"<script>(.*?)</script>", html, flags=re.DOTALL)
+    assert len(scripts) == 2
+    for script in scripts:
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in policy[1]
+    assert "unsafe" not in policy[1].partition("style-src")[0]
+
+
+def test_what_is_untrusted_stays_text(html: str, tags: Tags) -> None:
     assert EVIL not in html
-    assert "<img" not in re.sub(r"<script[^>]*>.*?</script>", "", html, flags=re.DOTALL)
-    assert parse(html).text.count(EVIL) > 5
+    assert "img" not in [tag for tag, _ in tags.tags]
+    assert tags.text.count(EVIL) == 2  # a gate's message and a log tail
 
 
-def test_sections_and_numbers(tmp_path: Path, troubled: list[CellResult]) -> None:
-    (tmp_path / "provenance.json").write_text('{"git_commit": "abc123", "python": "3.11"}')
-    text = report(troubled, tmp_path).text
-    for heading in (
-        "Verdicts on total throughput",
-        "Crossovers",
-        "Figures",
-        "Baselines",
-        "A/A spread",
-        "Methods",
-    ):
-        assert heading in text
+def test_chapters_and_tables_are_those_of_the_tables(tags: Tags) -> None:
+    places = {attributes["id"] for _, attributes in tags.tags if attributes.get("id")}
+    assert places >= set(FIGURES)
+    made = {f"table-{name}" for name in (*SECTIONS, "verdicts", "crossovers", "baselines", "aa_spread")}
+    assert places >= made
+    ids = [attributes["id"] for _, attributes in tags.tags if attributes.get("id")]
+    assert len(ids) == len(set(ids))
+    targets = {
+        (attributes["href"] or "")[1:] for tag, attributes in tags.tags if tag == "a" and "href" in attributes
+    }
+    assert targets <= places
+
+
+def test_every_figure_names_tables_that_exist(make_sweep: Make, true_arm: Any) -> None:
+    results = troubled(make_sweep, true_arm)
+    summary = summarise(results, threshold=0.02)
+    sweep = sweep_of(results)
+    known = {*SECTIONS, "verdicts", "crossovers", "baselines", "aa_spread", "implied"}
+    for draw in FIGURES.values():
+        for figure in draw(sweep, summary):
+            assert set(figure.sections) <= known, figure.name
+            assert re.fullmatch(r"[a-z0-9-]+", figure.name)
+
+
+def sweep_of(results: list[CellResult]) -> Sweep:
+    return Sweep(directory=Path("results/made"), plan={}, cells=cells_frame(results), results=results)
+
+
+def test_the_page_can_be_read_by_everybody(tags: Tags) -> None:
+    names = [tag for tag, _ in tags.tags]
+    for landmark in ("header", "nav", "main"):
+        assert names.count(landmark) == 1
+    levels = [int(tag[1]) for tag in names if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(below - above <= 1 for above, below in itertools.pairwise(levels))
+    assert names.count("table") == names.count("caption")
+    for tag, attributes in tags.tags:
+        if tag == "th":
+            assert attributes.get("scope") == "col"
+        if attributes.get("class") == "plot":
+            assert attributes["role"] == "img"
+            assert len(attributes["aria-label"] or "") > 20
+        if tag == "input":
+            assert attributes["type"] == "range"
+            assert attributes["aria-valuetext"]
+
+
+def test_numbers_words_and_troubles(tags: Tags) -> None:
     for fact in (
+        "Decision", "The strongest caveats", "Verdicts on total throughput", "Methods and definitions",
         "study-0123456789", "f" * 64, "e" * 64, "abc123", "12 conversations are repeated as epochs",
         "tp4/mtp-k3", "4 devices are needed and 2 are there", "longer than the context", "no room",
-        "3.24 of 4", "0.8100", "0.9500", "out_of_memory", "Draft length against ratio: tp1/ngram",
-        "Layout and drafter", "2 of 42 cells have no measurement that counts",
+        "3.24 of 4", "0.8100", "0.9500", "out_of_memory", "2 of 42 cells have no measurement that counts",
+        "python -m engine --k=3",
     ):  # fmt: skip
-        assert fact in text, fact
+        assert fact in tags.text, fact
     for name, definition in METRICS.items():
-        assert name in text
-        assert definition in text
+        assert name in tags.text
+        assert definition in tags.text
 
 
-def test_a_confirmation_stands_apart(tmp_path: Path, make_sweep: Sweep, true_arm: Any) -> None:
-    planned = make_sweep([true_arm()], blocks=2)
+def test_configuration_differences_leave_out_what_is_equal(tags: Tags) -> None:
+    part = tags.text[tags.text.rindex("Configuration differences\n") : tags.text.rindex("All cells\n")]
+    assert "spec.k" in part
+    assert "897" in part
+    assert "block_size" not in part
+
+
+def test_a_confirmation_stands_apart(tmp_path: Path, make_sweep: Make, true_arm: Any) -> None:
+    planned = make_sweep([true_arm()], blocks=2, levels=[1, 4])
     fresh = [
         dataclasses.replace(cell, block=cell.block + 2, round=1, kind=CONFIRMATION, cell=f"fresh-{cell.cell}")
         for cell in make_sweep([true_arm()], blocks=2, levels=[4])
     ]
-    summary = summarise([*planned, *fresh], threshold=0.02)
-    page = write_report(tmp_path, plan={}, results=[*planned, *fresh], summary=summary).read_text()
+    page = page_of([*planned, *fresh], tmp_path, plan={})
     assert 'id="confirmation"' in page
     assert "tp1/ngram-k3 C=4 confirmed: ratio 1.200" in page
-    assert "<b>2</b><span>blocks" in page
-    alone = write_report(tmp_path, plan={}, results=planned, summary=summarise(planned, threshold=0.02))
-    assert 'id="confirmation"' not in alone.read_text()
+    assert "<b>2</b> blocks" in page
 
 
-@pytest.mark.parametrize(
-    ("flag", "word"),
-    [("emulated", "EMULATED"), ("synthetic", "SYNTHETIC ACCEPTANCE"), ("oversubscribed", "OVERSUBSCRIBED")],
-)
-def test_banners_only_where_so(tmp_path: Path, make_sweep: Sweep, flag: str, word: str) -> None:
-    assert word in report(make_sweep(levels=(4,), blocks=1, **{flag: True}), tmp_path).text
-    assert word not in report(make_sweep(levels=(4,), blocks=1), tmp_path).text
+def test_what_is_no_measurement_of_a_drafter_is_unmistakable(
+    tmp_path: Path, make_sweep: Make, html: str
+) -> None:
+    results = make_sweep(levels=(4,), blocks=1, emulated=True, synthetic=True, oversubscribed=True)
+    page = page_of(results, tmp_path)
+    title = page[page.index("<title>") : page.index("</title>")]
+    for word in ("EMULATED", "SYNTHETIC ACCEPTANCE", "OVERSUBSCRIBED"):
+        assert word in title
+        assert f"<b>{word}</b>" in page
+        assert f"<b>{word}</b>" not in html
+    verdicts = page[page.index('id="table-verdicts"') :]
+    row = verdicts[verdicts.index("<tbody>") : verdicts.index("</tr>", verdicts.index("<tbody>"))]
+    for mark in ("emulated", "forced acceptance", "shared cores"):
+        assert f'<span class="mark">{mark}</span>' in row
 
 
 def without(results: list[CellResult], role: str) -> list[CellResult]:
@@ -176,108 +256,88 @@ def without(results: list[CellResult], role: str) -> list[CellResult]:
     ]
 
 
-def odd_sweeps(make_sweep: Sweep, true_arm: Any) -> Iterator[list[CellResult]]:
+def odd_sweeps(make_sweep: Make, true_arm: Any) -> Iterator[list[CellResult]]:
     yield []
     yield make_sweep([], blocks=1, levels=(4,))
-    yield make_sweep(blocks=1, levels=(4,))
-    yield make_sweep(blocks=1, closing=False)
-    yield without(make_sweep(blocks=2), TREATMENT)
-    yield without(make_sweep(blocks=2, closing=False), OPENING)
+    yield make_sweep(blocks=1, closing=False, levels=(4,))
+    yield without(make_sweep(blocks=2, levels=(1, 4)), TREATMENT)
+    yield without(make_sweep(blocks=2, closing=False, levels=(1, 4)), OPENING)
     yield [dataclasses.replace(r, outcome="infeasible", metrics={}) for r in make_sweep(blocks=1)]
     yield make_sweep([true_arm(ratios={1: 1e-9, 4: 1e9, 16: 1.0})], blocks=2, noise=3.0)
 
 
-def test_works_with_missing_things(tmp_path: Path, make_sweep: Sweep, true_arm: Any) -> None:
-    for results in odd_sweeps(make_sweep, true_arm):
-        tags = report(results, tmp_path, plan={})
-        assert "Outcomes and gates" in tags.text
-
-
-def test_damaged_provenance_is_told(tmp_path: Path, make_sweep: Sweep) -> None:
+def test_works_with_missing_things(tmp_path: Path, make_sweep: Make, true_arm: Any) -> None:
     (tmp_path / "provenance.json").write_text("{")
-    assert "is damaged" in report(make_sweep(levels=(4,), blocks=1), tmp_path).text
+    for results in odd_sweeps(make_sweep, true_arm):
+        page = page_of(results, tmp_path, plan={})
+        assert "Outcomes and gates" in page
+        assert "is damaged" in page
 
 
-def test_configuration_differences_and_command_lines(tmp_path: Path, make_sweep: Sweep) -> None:
-    results = [
-        dataclasses.replace(result, identity={"run": f"run-{result.role}"})
-        for result in make_sweep(levels=(4,), blocks=1)
-    ]
-    for role, k in ((OPENING, 0), (TREATMENT, 3)):
-        folder = tmp_path / "engines" / f"run-{role}"
-        folder.mkdir(parents=True)
-        (folder / "resolved.json").write_text(
-            json.dumps({"block_size": 16, "spec.k": k, "kv_blocks": 900 - k})
-        )
-        (folder / "r0-command.json").write_text(json.dumps({"argv": ["python", "-m", "engine", f"--k={k}"]}))
-    text = report(results, tmp_path).text
-    section = text[text.index("Configuration differences") : text.index("Workload")]
-    assert "spec.k" in section
-    assert "897" in section
-    assert "block_size" not in section
-    assert "python -m engine --k=3" in text
-
-
-def test_ratio_figure_marks_the_crossover_and_missing_ratios(make_sweep: Sweep) -> None:
-    results = make_sweep(blocks=2, noise=0.01)
-    gone = [
-        dataclasses.replace(r, outcome=FAILED, metrics={}) if (r.role, r.concurrency) == (TREATMENT, 1) else r
-        for r in results
-    ]
-    figure = ratio_figure(summarise(gone, threshold=0.02), "total")
-    assert figure is not None
-    line, band, ring, missing = figure.data
-    assert list(line.x) == [4, 16]
-    assert list(band.x) == [4, 16]
-    assert 4 < ring.x[0] < 16
-    assert list(missing.x) == [1]
-    assert figure.layout.xaxis.type == "log"
-    assert list(figure.layout.xaxis.tickvals) == [4, 16]
-
-
-def test_k_figure_needs_two_draft_lengths(troubled: list[CellResult]) -> None:
-    ((family, figure),) = k_figures(summarise(troubled, threshold=0.02))
-    assert family == "tp1/ngram"
-    assert [trace.name for trace in figure.data] == ["C=1", "C=4", "C=16"]
-    assert all(list(trace.x) == [3, 7] for trace in figure.data)
-
-
-def test_layout_figure_is_per_device_and_indexed_to_the_best(make_sweep: Sweep, true_arm: Any) -> None:
-    arms = [true_arm(ratios={4: 1.0}), true_arm(layout="tp2", label="tp2/ngram-k3", ratios={4: 3.0})]
-    results = [
-        dataclasses.replace(r, devices=2 if r.layout == "tp2" else 1)
-        for r in make_sweep(arms, levels=(4,), blocks=2, block_effect=0.0)
-    ]
-    figure = layout_figure(cells_frame(results))
-    assert figure is not None
-    heights = {
-        (trace.name, layout): height
-        for trace in figure.data
-        for layout, height in zip(trace.x[1], trace.y, strict=True)
-    }
-    assert heights[("ngram-k3", "tp2")] == pytest.approx(100.0)
-    assert heights[("none", "tp2")] == pytest.approx(100.0 / 3)
-    assert heights[("none", "tp1")] == pytest.approx(200.0 / 3)
-    assert layout_figure(cells_frame([])) is None
-
-
-def test_a_sweep_over_rates_says_rates(make_sweep: Sweep, true_arm: Any, tmp_path: Path) -> None:
-    arm = true_arm(ratios={0.5: 1.2, 2: 0.9})
-    results = make_sweep((arm,), levels=(0.5, 2), axis="rate", noise=0.001)
+def test_a_sweep_over_rates_says_rates(make_sweep: Make, true_arm: Any, tmp_path: Path) -> None:
+    results = make_sweep((true_arm(ratios={0.5: 1.2, 2: 0.9}),), levels=(0.5, 2), axis="rate", noise=0.001)
     results[0] = dataclasses.replace(results[0], outcome=FAILED, cause="died", metrics={})
-    summary = summarise(results, threshold=0.02)
-    page = render(tmp_path, plan=PLAN, results=results, summary=summary)
-    seen = Tags()
-    seen.feed(page)
-    assert "conv./s" in seen.text
-    assert "The arrival rate from which a ratio lies below 1." in seen.text
-    assert "falls through 1 between 0.5/s and 2/s" in seen.text
-    assert "tp1/none, 0.5/s, block 0" in " ".join(seen.text.split())
-    assert "C=" not in seen.text
-    figure = ratio_figure(summary, "total")
-    assert figure is not None
-    assert figure.layout.xaxis.title.text == "arrival rate (conversations/s), log scale"
-    assert list(figure.layout.xaxis.ticktext) == ["0.5", "2"]
-    bars = layout_figure(cells_frame(results))
-    assert bars is not None
-    assert set(bars.data[0].x[0]) == {"0.5/s", "2/s"}
+    text = " ".join(parse(page_of(results, tmp_path)).text.split())
+    assert "conv./s" in text
+    assert "falls through 1 between 0.5/s and 2/s" in text
+    assert "Up to about 1." in text
+    assert "tp1/none, 0.5/s, block 0" in text
+    assert "C=" not in text
+
+
+def test_a_plot_is_rounded_and_cannot_leave_its_script() -> None:
+    figure = go.Figure(go.Scatter(x=[1.23456789, float("nan")], y=[2, 3], name="</script><!--"))
+    plot = plot_of(figure)
+    assert "<" not in plot.json
+    content = json.loads(plot.json)
+    assert content["data"][0]["x"] == [1.2346, None]
+    assert content["data"][0]["name"] == "</script><!--"
+    assert plot.slider is None
+    assert json.loads(in_script({"a": "\u2028&"})) == {"a": "\u2028&"}
+
+
+def test_a_slider_leaves_plotlys_layout_for_a_control_of_the_page() -> None:
+    figure = go.Figure(go.Scatter(x=[1], y=[1]))
+    steps = [(f"C={c}", {"y": [[c]]}, {}) for c in (1, 2, 4)]
+    add_slider(figure, name="concurrency", steps=steps, active=1, traces=[0])
+    plot = plot_of(figure)
+    content = json.loads(plot.json)
+    assert "sliders" not in content["layout"]
+    assert [step[0] for step in content["steps"]] == [{"y": [[1]]}, {"y": [[2]]}, {"y": [[4]]}]
+    assert content["steps"][0][2] == [0]
+    assert plot.slider is not None
+    assert (plot.slider.name, plot.slider.labels, plot.slider.active) == (
+        "concurrency",
+        ("C=1", "C=2", "C=4"),
+        1,
+    )
+
+
+def section(**columns: Any) -> Section:
+    frame = pd.DataFrame(columns)
+    return Section(name="made", title="Made", frame=frame, columns=dict.fromkeys(columns, "a column"))
+
+
+def test_a_table_sorts_by_values_and_marks_its_rows(make_sweep: Make) -> None:
+    made = section(
+        arm=["tp1/ngram-k3", "tp1/none"],
+        total=[1234.5678, float("nan")],
+        verdict=["no difference", "wins"],
+        note=["x" * 50, ""],
+        emulated=[False, True],
+    )
+    cells = sweep_of(make_sweep(levels=(4,), blocks=1, synthetic=True)).cells
+    table = table_of(made, arm_marks(cells))
+    assert [column.kind for column in table.columns] == ["word", "number", "state", "wide", "word"]
+    first, second = table.rows
+    assert (first.cells[1].text, first.cells[1].value) == ("1,235", "1234.5678")
+    assert (second.cells[1].text, second.cells[1].value) == ("\N{EN DASH}", "")
+    assert first.cells[2].chip == "no-difference"
+    assert first.marks == ("forced acceptance",)
+    assert second.marks == ("emulated", "forced acceptance")
+    assert table.marked == 0
+
+
+def test_a_long_table_says_how_much_it_leaves_out() -> None:
+    table = table_of(section(arm=[str(row) for row in range(MOST_ROWS + 5)]), {})
+    assert (len(table.rows), table.count, table.is_short) == (MOST_ROWS, MOST_ROWS + 5, False)

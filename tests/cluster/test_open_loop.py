@@ -31,7 +31,7 @@ def test_arrival_rates_are_levels_from_plan_to_report(sweeps: Sweeps) -> None:
     assert "Crossover: the arrival rate" in said
     assert "treatment tp1/eagle3-k3 r5" in said
     page = (sweeps.sweep / "report.html").read_text()
-    assert "<th>conv./s</th>" in page
+    assert ">conv./s</th>" in page
     _every_arm_was_sent_the_same(sweeps, results)
 
     client = MlflowClient(f"sqlite:///{sweeps.folder / 'results' / 'mlflow.db'}")

@@ -272,5 +272,7 @@ def test_the_command(tmp_path: Path, make_vllm: Make, make_drafted: Make, capsys
     assert "wins" in out
     assert cli.main([*words, "--objective", "speed"]) == 2
     assert "objective 'speed' is unknown; choose one of total" in capsys.readouterr().err
-    assert cli.main([*words, "--json"]) == 0
+    page = tmp_path / "judged.html"
+    assert cli.main([*words, "--report", str(page), "--json"]) == 0
+    assert "tp1/eagle3-k3 wins with +" in page.read_text(encoding="utf-8")
     assert json.loads(capsys.readouterr().out)["rows"][0]["verdict"] == WINS
