@@ -5,7 +5,7 @@ covariance, the baseline among them as K = 0 at a ratio of 1): the share of draw
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -115,16 +115,27 @@ def _switches(frame: pd.DataFrame, axis: Axis) -> list[str]:
     said = []
     for (family, objective, _), own in frame.groupby(["drafter", "objective", "oversubscribed"], sort=False):
         ordered = own.sort_values("level")
-        runs: list[tuple[int, list[float]]] = []
-        for k, level in zip(ordered["best_k"], ordered["level"], strict=True):
-            if not runs or runs[-1][0] != k:
-                runs.append((int(k), []))
-            runs[-1][1].append(float(level))
+        runs = best_by_load(ordered["level"].tolist(), ordered["best_k"].tolist(), axis)
         if len(runs) > 1:
-            told = ", ".join(f"K={k} at {_span(levels, axis)}" for k, levels in runs)
-            words = OBJECTIVES[str(objective)].title
+            told, words = ", ".join(runs), OBJECTIVES[str(objective)].title
             said.append(f"{family}, {words}: the best K changes with the load: {told} (K=0: no speculation)")
     return said
+
+
+def best_by_load(levels: Sequence[float], best: Sequence[int], axis: Axis) -> list[str]:
+    """Return `K=5 at C=1 to C=32` for every run of neighbouring levels with the same best K.
+
+    Args:
+        levels: ascending.
+        best: the best K at each.
+        axis: of the levels.
+    """
+    runs: list[tuple[int, list[float]]] = []
+    for k, level in zip(best, levels, strict=True):
+        if not runs or runs[-1][0] != k:
+            runs.append((int(k), []))
+        runs[-1][1].append(float(level))
+    return [f"K={k} at {_span(own, axis)}" for k, own in runs]
 
 
 def _span(levels: list[float], axis: Axis) -> str:

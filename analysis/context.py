@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.arms import FLAGS, ArmFacts, arm_facts, flag_notes, flags
-from analysis.contrasts import Contrasts, contrasts, counted, log_figure
+from analysis.contrasts import Contrasts, contrasts, counted, log_figure, t_quantile
+from analysis.formulas import LARGEST_LOG
 from analysis.frame import Sweep
 from analysis.ksweep import POINTWISE, axis_of
 from analysis.levels import conditions
@@ -67,6 +68,7 @@ def _level_rows(
             means = {figure: _mean(values[own]) for figure, values in logs[name].items()}
             if not math.isfinite(means["speed"]):
                 continue
+            low, high = _interval(logs[name]["mal"][own], group.loc[own, "block"].to_numpy())
             first = first or means
             yield {
                 "arm": fact.label,
@@ -78,6 +80,8 @@ def _level_rows(
                 "speed_tok_s": math.exp(means["speed"]),
                 "step_ms": 1000.0 * math.exp(means["step"]),
                 "mal": math.exp(means["mal"]),
+                "mal_lo": math.exp(low),
+                "mal_hi": math.exp(high),
                 **_ratios(fits, name, arm),
                 **{f"{figure}_change": math.exp(means[figure] - first[figure]) for figure in means},
                 **flags([fact], oversubscribed=crowded),
@@ -104,6 +108,16 @@ def _ratios(fits: dict[str, Contrasts], name: str, arm: str) -> dict[str, float]
 def _mean(values: np.ndarray) -> float:
     known = values[np.isfinite(values)]
     return float(known.mean()) if known.size else math.nan
+
+
+def _interval(values: np.ndarray, blocks: np.ndarray) -> tuple[float, float]:
+    """Return the ends of the 95 % interval of a mean over blocks (t); NaN with fewer than two."""
+    means = pd.Series(values).groupby(blocks).mean().dropna()
+    if len(means) < 2:
+        return math.nan, math.nan
+    half = t_quantile(len(means) - 1) * float(means.std(ddof=1)) / math.sqrt(len(means))
+    middle = _mean(values)
+    return middle - half, min(middle + half, LARGEST_LOG)
 
 
 def _falls(sweep: Sweep, frame: pd.DataFrame) -> list[str]:
@@ -136,7 +150,7 @@ COLUMNS = {
     "context": "range of context lengths: prompt and answer so far",
     "speed_tok_s": "decode speed in this range, tok/s (geometric mean over cells)",
     "step_ms": "time of a step in this range, ms: tokens a chunk over decode speed",
-    "mal": "mean acceptance length of answers whose middle lies in this range, tokens",
+    "mal": "mean acceptance length of answers whose middle lies in this range, tokens; 95 % over blocks (t)",
     "speed_ratio": "decode speed over the baseline's in the same range",
     "step_ratio": "time of a step over the baseline's in the same range",
     "speed_change": "decode speed over that of the shortest range of the same arm and level",

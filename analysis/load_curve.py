@@ -29,6 +29,8 @@ f / (1 - f), total throughput (tok/s)."""
 STEP, SPEED, ODDS, TOTAL = range(4)
 SHARPEST = 8.0
 """Largest p: a knee that cannot be told from a corner."""
+EXACT = 1e-12
+"""Tolerance of the least squares: few points, so it costs nothing."""
 FREE_KNEE = 4
 """Levels from which p is fitted; with fewer the curve is a straight line."""
 
@@ -81,7 +83,9 @@ def fit_time(levels: Sequence[float], times: Sequence[float]) -> TimeCurve | Non
         whole = np.concatenate([parameters, np.zeros(3 - free)])
         return np.asarray(_log_time(whole, loads) - logs)
 
-    found = least_squares(misses, start[:free], bounds=(lowest[:free], highest[:free]), xtol=1e-10)
+    found = least_squares(
+        misses, start[:free], bounds=(lowest[:free], highest[:free]), xtol=EXACT, ftol=EXACT, gtol=EXACT
+    )
     floor, slope, knee = (float(value) for value in np.exp(np.append(found.x, [0.0] * (3 - free))))
     used = found.jac[:, found.active_mask == 0]
     hat = np.zeros((free, len(loads)))
@@ -183,8 +187,7 @@ def fit_curve(levels: Sequence[float], logs: np.ndarray, cells: Sequence[int]) -
 
     Args:
         levels: ascending.
-        logs: means of the logs of `FIGURES` at them (figures x levels). Without step times in the first row
-            use minus the log of the speed: the time of a token then stands for that of a step.
+        logs: means of the logs of `FIGURES` at them (figures x levels).
         cells: behind each level's means.
     """
     known = np.isfinite(logs[[STEP, SPEED]]).all(axis=0)

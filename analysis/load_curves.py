@@ -27,6 +27,8 @@ from jobs.result import MEASURED
 
 METRICS = {"step": "step/mean_ms", "speed": "user/speed_tok_s", "total": "throughput/total_tok_s"}
 """Curve -> what it is held against."""
+ALONE, OVERSUBSCRIBED = "alone", "oversubscribed"
+"""Whether client and engine had cores of their own."""
 MISFIT = 0.05
 """A curve that misses a level by more, relative, is said to."""
 MISSING = "no arm was measured; `specload sweep -m load.concurrency=[1,4,16,64] drafter=...` measures some"
@@ -72,23 +74,28 @@ class LoadCurves:
 
 
 def load_curves_of(sweep: Sweep, *, oversubscribed: bool = False) -> LoadCurves:
-    """Return the curves of all arms of a closed loop; of an open one there are none."""
+    """Return the curves of all arms of a closed loop; of an open one there are none. Worked out once."""
+    return sweep.once(_curves, OVERSUBSCRIBED if oversubscribed else ALONE)
+
+
+def _curves(sweep: Sweep, condition: str) -> LoadCurves:
+    oversubscribed = condition == OVERSUBSCRIBED
     cells = counted(sweep.cells)
     means: dict[str, list[tuple[float, np.ndarray, int]]] = {}
     squares, df, replicated = np.zeros((len(FIGURES), len(FIGURES))), 0, False
     closed = axis_of(sweep).column == "C"
+    untold = cells[METRICS["step"]].isna().all()
     for level, crowded, group in conditions(cells) if closed else ():
         if crowded != oversubscribed:
             continue
-        logs = _logs(group)
+        usable = ((group["outcome"] == MEASURED) & (group["counterfactual"] == "")).to_numpy(dtype=bool)
+        logs = np.where(usable[:, None], _logs(group, untold=bool(untold)), np.nan)
         fits = fit_figures(level_cells(group), logs)
-        residuals = np.column_stack([fit.residuals for fit in fits])
         if fits[SPEED].variance is not None:
             replicated = True
-            known = np.nan_to_num(residuals)
-            squares += known.T @ known
+            residuals = np.nan_to_num(np.column_stack([fit.residuals for fit in fits]))
+            squares += residuals.T @ residuals
             df += fits[SPEED].df
-        usable = ((group["outcome"] == MEASURED) & (group["counterfactual"] == "")).to_numpy(dtype=bool)
         for arm, places in group[usable].groupby("arm").indices.items():
             own = logs[usable][places]
             means.setdefault(str(arm), []).append((level, _means(own), len(own)))
@@ -106,7 +113,8 @@ def load_curves_of(sweep: Sweep, *, oversubscribed: bool = False) -> LoadCurves:
     return LoadCurves(curves=curves, covariance=squares / max(df, 1), df=df if replicated else 0)
 
 
-def _logs(group: pd.DataFrame) -> np.ndarray:
+def _logs(group: pd.DataFrame, *, untold: bool) -> np.ndarray:
+    """Return the logs of `FIGURES`; where no engine told its step time, a token's stands for a step's."""
     share = group["latency/decode_share"].to_numpy(dtype=float)
     inside = np.where((share > 0.0) & (share < 1.0), share, np.nan)
     logs = np.column_stack(
@@ -117,8 +125,8 @@ def _logs(group: pd.DataFrame) -> np.ndarray:
             log_figure(group, METRICS["total"]),
         ]
     )
-    if np.isnan(logs[:, STEP]).all():
-        logs[:, STEP] = math.log(1000.0) - logs[:, SPEED]  # the time of a token stands for that of a step
+    if untold:
+        logs[:, STEP] = math.log(1000.0) - logs[:, SPEED]
     return logs
 
 

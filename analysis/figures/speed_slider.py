@@ -6,11 +6,14 @@ import numpy as np
 import plotly.graph_objects as go
 
 from analysis.figures.style import NEUTRAL, add_slider
+from analysis.figures.words import rounded
 from analysis.load_curves import LoadCurves
 from analysis.rows import Ratio
 
 STEPS = 36
 """Loads between the lowest and the highest, in equal ratios, beside the levels tried."""
+LEFT = -48
+"""Pixels from the plots' left edge to where the words above them begin."""
 BEYOND = 2.0
 """The curves go on to so many times the highest level, and to the lowest over it."""
 
@@ -44,7 +47,7 @@ def slide(
         figure.add_trace(
             go.Scatter(
                 x=[loads[active]] * 2,
-                y=[_short(own[active]) for own in values],
+                y=[rounded(own[active]) for own in values],
                 mode="lines+markers",
                 name="at this C",
                 showlegend=False,
@@ -71,7 +74,7 @@ def slide(
                 f"{load:g}",
                 {
                     "x": [[float(load)] * 2] * len(drawn),
-                    "y": [[_short(own[place]) for own in values] for values in drawn],
+                    "y": [[rounded(own[place]) for own in values] for values in drawn],
                 },
                 {"annotations[0].text": words},
             )
@@ -84,10 +87,11 @@ def slide(
         y=1,
         xanchor="left",
         yanchor="bottom",
+        xshift=LEFT,
         yshift=6,
         align="left",
         showarrow=False,
-        font={"size": 12},
+        font={"size": 11},
     )
     figure.update_layout(margin={"t": 92})
     add_slider(
@@ -97,6 +101,7 @@ def slide(
         active=active,
         traces=list(range(first, first + len(drawn))),
     )
+    figure.layout.sliders[0].pad.t = 90  # below the legend
 
 
 def _where(load: float, levels: np.ndarray) -> str:
@@ -121,8 +126,3 @@ def _line(name: str, values: Sequence[np.ndarray], ratios: Sequence[Ratio], unit
 
 def _text(value: float) -> str:
     return f"{value:,.0f}" if value >= 100.0 else f"{value:.3g}"
-
-
-def _short(value: float) -> float:
-    """Return a figure to five digits: files stay small."""
-    return float(f"{value:.5g}")

@@ -10,7 +10,6 @@ from analysis.bestk import best_k, best_of
 from analysis.contrasts import Contrasts
 from analysis.crossover import find_crossings
 from analysis.curves import FITS, MISSES
-from analysis.figures.misfit import misfit_figures
 from analysis.frame import Sweep, cells_frame
 from analysis.ksweep import k_sweep
 from analysis.positions import COUNTED, DIFFERENCED, positions
@@ -129,7 +128,9 @@ def test_a_free_drafter_tells_verifying_from_drafting() -> None:
     assert own["v_lo"] < own["v"] < own["v_hi"]
     assert (own["v"], own["d"]) == (pytest.approx(0.05, abs=0.004), pytest.approx(0.03, abs=0.004))
     assert own["v"] + own["d"] == pytest.approx(own["s"])
-    assert rows.loc["tp1/free", "split"] == ""
+    free = rows.loc["tp1/free"]
+    assert (free["split"], free["d"]) == (BY_FREE, 0.0), "it drafts for nothing: all of its s is verifying"
+    assert (free["v"], free["v_lo"], free["v_hi"]) == (free["s"], free["s_lo"], free["s_hi"])
 
 
 def test_a_profile_tells_them_apart_too(tmp_path: Path) -> None:
@@ -257,18 +258,3 @@ def test_families_of_a_plan_are_told_apart_and_measured_positions_go_together() 
         "tp1/free-measured": "1, 2",
         "tp1/free-measured #2": "3",
     }
-
-
-def test_the_figure_draws_what_was_measured_and_what_was_fitted() -> None:
-    crowded = made_sweep(arms_of(1, 3), oversubscribed=True)
-    assert misfit_figures(crowded) == []
-    assert misfit_figures(made_sweep(arms_of(3))) == [], "one length has nothing to be fitted to"
-    ((family, figure),) = misfit_figures(made_sweep(arms_of(1, 3, 7), levels=(4, 8), blocks=2, noise=0.01))
-    assert family == "tp1/eagle3"
-    points = [trace for trace in figure.data if trace.mode == "markers"]
-    assert [tuple(trace.x) for trace in points] == [(1, 3, 7)] * 4
-    assert points[0].y[2] == pytest.approx(sum(0.7**i for i in range(8)))
-    assert min(points[1].error_y["array"]) > 0.0
-    lines = [trace for trace in figure.data if trace.mode == "lines"]
-    assert lines[1].y[-1] == pytest.approx(1.66, abs=0.05)
-    assert "alpha 0.700, fits" in lines[0].hovertemplate
