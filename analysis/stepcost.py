@@ -32,14 +32,14 @@ NOT_SPLIT = (
 
 def step_cost(sweep: Sweep) -> Section:
     """Return one row a drafter and level: alpha, c, s, how they fit, and v and d where something tells."""
-    items = list(drafter_levels(sweep))
+    items = drafter_levels(sweep)
     profiles = step_profiles(sweep.directory)
     rows, notes = [], [POINTWISE]
     for item in items:
         alpha, steps = item.alpha(), item.steps()
         if steps is None:
             continue
-        rows.append(_row(item, alpha, steps, _split(item, items, profiles)))
+        rows.append(_row(item, alpha, steps, _split(item, steps, items, profiles)))
         where = f"{item.family} at {axis_of(sweep).at(item.level)}"
         if alpha is not None and alpha.word == MISSES:
             notes.append(misfit_words(where, alpha))
@@ -104,9 +104,11 @@ def _row(
 
 
 def _split(
-    item: DrafterLevel, items: Sequence[DrafterLevel], profiles: Sequence[StepProfile]
+    item: DrafterLevel, steps: Fit, items: Sequence[DrafterLevel], profiles: Sequence[StepProfile]
 ) -> tuple[str, Interval, Interval]:
     """Return what tells v and d apart, and the two."""
+    if next(iter(item.facts.values())).free:
+        return BY_FREE, (steps.value, steps.low, steps.high), (0.0, math.nan, math.nan)
     free = next((other for other in items if _is_free_beside(other, item)), None)
     if free is not None:
         return BY_FREE, *_by_free(item, free)
@@ -173,7 +175,7 @@ COLUMNS = {
     "step_p": "chance of so large a misfit if the line were true (F against the residuals)",
     "v": "cost of verifying one more draft token, in plain steps",
     "d": "cost of drafting one more, in plain steps",
-    "split": "what tells v and d apart: a free drafter beside it, or a profile's trace",
+    "split": "what tells v and d apart: a free drafter beside it (of its own, s is v), or a profile's trace",
     "best_k": "K with the largest acceptance length over 1 + c + s K, of those measured; 0: no speculation",
     **FLAGS,
 }
