@@ -6,18 +6,36 @@ an objective or one a drafter. They are plotly figures, drawn alike in the repor
 
 from collections.abc import Callable
 
+from analysis.figures.amdahl import amdahl
+from analysis.figures.ceiling import ceiling
+from analysis.figures.context import context
+from analysis.figures.cost import cost
 from analysis.figures.crossover import crossover
+from analysis.figures.cycle import cycle
+from analysis.figures.decomposition import decomposition
 from analysis.figures.draft_length import draft_length
 from analysis.figures.figure import Figure
 from analysis.figures.layouts import layouts
+from analysis.figures.misfit import misfit
+from analysis.figures.pareto import pareto
+from analysis.figures.speed import speed
 from analysis.frame import Sweep
 from analysis.objectives import DEFAULT
 from analysis.summary import Summary, summarise
 
 FIGURES: dict[str, Callable[[Sweep, Summary], tuple[Figure, ...]]] = {
+    "cycle": cycle,
+    "speed": speed,
     "draft_length": draft_length,
     "crossover": crossover,
     "layouts": layouts,
+    "amdahl": amdahl,
+    "ceiling": ceiling,
+    "decomposition": decomposition,
+    "pareto": pareto,
+    "cost": cost,
+    "misfit": misfit,
+    "context": context,
 }
 """Name -> what draws its figures."""
 

@@ -1,11 +1,14 @@
 """Where the gain flips: an objective's ratio against the load, with intervals and crossovers."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
-from analysis.axis import AXES, number
+from analysis.axis import AXES, Axis
+from analysis.figures.chosen import MOST, left_out, ranked_arms, short_names
+from analysis.figures.crossings_strip import draw_strip
 from analysis.figures.figure import Figure
 from analysis.figures.style import (
     DASHES,
@@ -14,135 +17,221 @@ from analysis.figures.style import (
     colour,
     escape,
     interval_text,
+    level_axis,
     ratio_axis,
     ratio_bars,
     symbol,
 )
 from analysis.frame import Sweep
+from analysis.ksweep import MISSING
 from analysis.objectives import OBJECTIVES
 from analysis.rows import CrossoverRow, Ratio, VerdictRow
 from analysis.summary import Summary
+from analysis.verdict import threshold_of
 
-OTHERS = ("user_speed", "output", "computed")
-"""Objectives drawn beside the sweep's own."""
+SHOWN = ("total", "computed", "output", "user_speed")
+"""Objectives with a figure each, beside the sweep's own."""
+SECTIONS = ("verdicts", "crossovers")
+READING = (
+    "Bars: simultaneous 95 % intervals over the pairs. Grey band: ratios that count as no difference. "
+    "Below, where each curve passes 1: the pale bar lies between the levels around it, the ring is the "
+    "estimate, the thin line its 95 % interval; a triangle points beyond the levels tried."
+)
 
 
-def crossover(sweep: Sweep, summary: Summary) -> tuple[Figure, ...]:  # noqa: ARG001 - the seam of all figures
-    """Return a figure an objective: the sweep's own first."""
-    found = []
-    for name in dict.fromkeys((summary.objective, *OTHERS)):
-        plot = ratio_figure(summary, name)
-        told = [row.text for row in summary.crossovers if row.objective == name]
-        title = f"{OBJECTIVES[name].title.capitalize()} against {AXES[summary.axis].noun}"
-        found.append(
-            Figure(
-                name=f"ratio-{name.replace('_', '-')}",
-                title=title,
-                plot=plot,
-                finding="; ".join(told) or title,
-                reading="Bars are simultaneous 95 % intervals. The band along 1 is the crossover bracket, "
-                "the ring its estimate.",
-                missing="no arm was compared with a baseline" if plot is None else "",
-            )
+def crossover(sweep: Sweep, summary: Summary) -> tuple[Figure, ...]:
+    """Return a figure an objective, the sweep's own first; one absent figure where nothing was compared."""
+    ranked = ranked_arms(sweep, summary)
+    if not ranked:
+        return (_figure(summary, summary.objective, None),)
+    return tuple(
+        _figure(summary, name, _View(summary=summary, objective=name, ranked=ranked))
+        for name in dict.fromkeys((summary.objective, *SHOWN))
+    )
+
+
+def _figure(summary: Summary, name: str, view: "_View | None") -> Figure:
+    title = OBJECTIVES[name].title
+    drawn = view is not None and bool(view.arms)
+    why = MISSING
+    if view is not None:
+        why = f"no pair has {title} on both sides: the table of outcomes says why, and the same `specload "
+        why += "sweep` command measures what failed again"
+    return Figure(
+        name=f"ratio-{name.replace('_', '-')}",
+        title=f"Up to which {AXES[summary.axis].noun} does {title} gain over the baseline?",
+        plot=view.plot() if drawn and view is not None else None,
+        finding=view.finding() if drawn and view is not None else "",
+        reading=READING + (view.remarks() if view is not None else ""),
+        sections=SECTIONS,
+        missing="" if drawn else why,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _View:
+    """One objective of a summary, for the arms that are shown."""
+
+    summary: Summary
+    objective: str
+    ranked: tuple[str, ...]
+    """All arms, the most relevant first."""
+
+    @property
+    def axis(self) -> Axis:
+        return AXES[self.summary.axis]
+
+    @property
+    def arms(self) -> list[str]:
+        """Those with a ratio, the most relevant ones."""
+        known = {row.arm for row in self.summary.rows if row.ratio(self.objective) is not None}
+        return [arm for arm in self.ranked if arm in known][:MOST]
+
+    def rows(self, arm: str) -> list[VerdictRow]:
+        own = [row for row in self.summary.rows if row.arm == arm]
+        return sorted(own, key=lambda row: row.level)
+
+    def points(self, arm: str) -> list[tuple[VerdictRow, Ratio]]:
+        return [(row, ratio) for row in self.rows(arm) if (ratio := row.ratio(self.objective))]
+
+    def crossings(self) -> list[CrossoverRow]:
+        found = {row.arm: row for row in self.summary.crossovers if row.objective == self.objective}
+        return [found[arm] for arm in self.arms if arm in found and found[arm].levels]
+
+    def levels(self) -> list[float]:
+        return sorted({row.level for arm in self.arms for row in self.rows(arm)})
+
+    def plot(self) -> go.Figure:
+        crossings = self.crossings()
+        strip = 26 * len(crossings) + 18 if crossings else 0
+        figure = make_subplots(
+            rows=2 if strip else 1,
+            cols=1,
+            shared_xaxes=True,
+            vertical_spacing=0.03,
+            row_heights=[340, strip] if strip else [1],
         )
-    return tuple(found)
+        apply_style(figure, x="", y="ratio to baseline")
+        figure.update_layout(height=430 + strip, legend_y=-90 / (340 + strip))
+        self._band(figure)
+        arms = [self.rows(arm)[0] for arm in self.arms]
+        names = short_names((row.arm, row.label, row.layout) for row in arms)
+        layouts = [layout for layout, _ in Counter(row.layout for row in arms).most_common()]
+        values: list[float] = []
+        for index, first in enumerate(arms):
+            values += self._line(figure, index, names[first.arm], layouts.index(first.layout))
+        floor = ratio_axis(figure, values, row=1, col=1)
+        self._failures(figure, floor)
+        level_axis(figure, self.axis, self.levels(), title=not strip, row=1, col=1)
+        if strip:
+            level_axis(figure, self.axis, self.levels(), row=2, col=1)
+            draw_strip(figure, crossings, {arm: index for index, arm in enumerate(self.arms)})
+        return figure
 
-
-def ratio_figure(summary: Summary, objective: str) -> go.Figure | None:
-    """Return an objective's ratio against the load level, a line an arm, with intervals and crossovers."""
-    arms = _by_arm(row for row in summary.rows if row.ratio(objective) is not None)
-    if not arms:
-        return None
-    figure = go.Figure()
-    axis = AXES[summary.axis]
-    values: list[float] = []
-    crossings = {row.arm: row for row in summary.crossovers if row.objective == objective}
-    layouts = [layout for layout, _ in Counter(rows[0].layout for rows in arms).most_common()]
-    for index, rows in enumerate(arms):
-        shade, dash = colour(index), DASHES[layouts.index(rows[0].layout) % len(DASHES)]
-        ratios: list[Ratio] = [ratio for row in rows if (ratio := row.ratio(objective))]
-        name = escape(rows[0].label)
+    def _band(self, figure: go.Figure) -> None:
+        """Draw what counts as no difference: it is wider where the baselines themselves differ."""
+        spreads = {entry.level: entry.values.get(self.objective) for entry in self.summary.aa_spread}
+        levels = self.levels()
+        limits = [1.0 + threshold_of(self.summary.threshold, spreads.get(level)) for level in levels]
+        if len(levels) == 1:
+            levels, limits = [levels[0] / 1.2, levels[0] * 1.2], limits * 2
         figure.add_trace(
             go.Scatter(
-                x=[row.level for row in rows],
+                x=[*levels, *reversed(levels)],
+                y=[*limits, *(1.0 / limit for limit in reversed(limits))],
+                fill="toself",
+                fillcolor="rgba(138,148,160,0.22)",
+                line={"width": 0},
+                mode="lines",
+                name="no difference",
+                hoverinfo="skip",
+            ),
+            row=1,
+            col=1,
+        )
+
+    def _line(self, figure: go.Figure, index: int, name: str, layout: int) -> list[float]:
+        """Draw an arm's curve and return the figures that have to be seen."""
+        points = self.points(self.arms[index])
+        ratios = [ratio for _, ratio in points]
+        judged = "" if self.objective == self.summary.objective else f" on {self.summary.objective}"
+        figure.add_trace(
+            go.Scatter(
+                x=[row.level for row, _ in points],
                 y=[ratio.value for ratio in ratios],
                 error_y=ratio_bars(ratios),
-                customdata=[
-                    [interval_text(ratio), row.verdict] for ratio, row in zip(ratios, rows, strict=True)
-                ],
+                customdata=[[interval_text(ratio), f"{row.verdict}{judged}"] for row, ratio in points],
                 mode="lines+markers",
                 name=name,
-                legendgroup=rows[0].arm,
-                line={"color": shade, "dash": dash, "width": 2},
-                marker={"symbol": symbol(index), "size": 9},
-                hovertemplate=axis.hover
+                legendgroup=self.arms[index],
+                line={"color": colour(index), "dash": DASHES[layout % len(DASHES)], "width": 2},
+                marker={
+                    "symbol": [symbol(index) + "-open" * row.oversubscribed for row, _ in points],
+                    "size": 9,
+                },
+                hovertemplate=self.axis.hover
                 + ": %{y:.3f}%{customdata[0]}<br>%{customdata[1]}<extra>"
                 + name
                 + "</extra>",
+            ),
+            row=1,
+            col=1,
+        )
+        return [value for ratio in ratios for value in (ratio.value, ratio.lo, ratio.hi) if value]
+
+    def _lost(self) -> list[VerdictRow]:
+        shown = set(self.arms)
+        return [row for row in self.summary.rows if row.arm in shown and row.ratio(self.objective) is None]
+
+    def _failures(self, figure: go.Figure, floor: float) -> None:
+        """Put a cross on the floor where an arm has no ratio: a failure is a result, not a hole."""
+        lost = self._lost()
+        if lost:
+            figure.add_trace(
+                go.Scatter(
+                    x=[row.level for row in lost],
+                    y=[floor * 1.03] * len(lost),
+                    mode="markers",
+                    name="no valid pair",
+                    marker={"symbol": "x", "size": 9, "color": NEUTRAL},
+                    hovertext=[escape(f"{row.label}: {row.reason}") for row in lost],
+                    hoverinfo="text",
+                ),
+                row=1,
+                col=1,
             )
-        )
-        values += [value for ratio in ratios for value in (ratio.value, ratio.lo, ratio.hi) if value]
-        if rows[0].arm in crossings:
-            _mark_crossover(figure, crossings[rows[0].arm], shade)
-    levels = sorted({row.level for rows in arms for row in rows})
-    apply_style(figure, x=f"{axis.title}, log scale", y="ratio to baseline")
-    figure.update_xaxes(type="log", tickvals=levels, ticktext=[number(level) for level in levels])
-    floor = ratio_axis(figure, values)
-    _mark_missing(figure, [row for row in summary.rows if row.ratio(objective) is None], floor)
-    return figure
 
-
-def _by_arm(rows: Iterable[VerdictRow]) -> list[list[VerdictRow]]:
-    arms: dict[str, list[VerdictRow]] = {}
-    for row in rows:
-        arms.setdefault(row.arm, []).append(row)
-    return [sorted(own, key=lambda row: row.level) for own in arms.values()]
-
-
-def _mark_crossover(figure: go.Figure, row: CrossoverRow, shade: str) -> None:
-    """Draw the bracket as a broad band along ratio 1, and the point as a ring on it."""
-    main = row.crossover.main
-    if main is None:
-        return
-    common = {"legendgroup": row.arm, "showlegend": False}
-    text = escape(f"{row.label}: {row.text}")
-    figure.add_trace(
-        go.Scatter(
-            x=[main.lower, main.upper],
-            y=[1.0, 1.0],
-            mode="lines",
-            line={"color": shade, "width": 12},
-            opacity=0.25,
-            hovertext=text,
-            hoverinfo="text",
-            **common,
-        )
-    )
-    if main.log_log is not None:
-        figure.add_trace(
-            go.Scatter(
-                x=[main.log_log],
-                y=[1.0],
-                mode="markers",
-                marker={"symbol": "circle-open", "size": 13, "color": shade, "line": {"width": 2.5}},
-                hovertext=text,
-                hoverinfo="text",
-                **common,
-            )
+    def finding(self) -> str:
+        """Return where the first arm's curve passes 1, and its ratios at the ends."""
+        points = self.points(self.arms[0])
+        first = points[0][0]
+        forced = ", forced acceptance" if first.synthetic else ""
+        crossing = next((row.text for row in self.crossings() if row.arm == first.arm), "")
+        ends = dict.fromkeys((points[0][0].level, points[-1][0].level))
+        told = [f"{ratio.value:.2f}{_wide(ratio)} at {row.at}" for row, ratio in points if row.level in ends]
+        return (
+            f"{first.label}{forced}: {OBJECTIVES[self.objective].title} {', '.join(told)}"
+            f"{'; ' + crossing if crossing else ''}."
         )
 
+    def remarks(self) -> str:
+        """Return what else has to be said of what is drawn or left out."""
+        rows = [row for arm in self.arms for row in self.rows(arm)]
+        said = []
+        if not OBJECTIVES[self.objective].higher_is_better:
+            said.append("Below 1 is better.")
+        if self._lost():
+            said.append("Crosses on the floor: no valid pair.")
+        if any(row.oversubscribed for row in rows):
+            said.append("Open symbols: client and engine shared a core, no verdict.")
+        if any(row.synthetic for row in rows):
+            said.append("Forced acceptance shows a ceiling, not a drafter.")
+        if any(row.counterfactual for row in self.summary.rows):
+            said.append("Counterfactual arms are left out.")
+        if self.summary.axis != "concurrency":
+            said.append("Open loop: throughput is what arrives, until an arm cannot keep up.")
+        return "".join(f" {word}" for word in said) + left_out(len(self.ranked) - MOST)
 
-def _mark_missing(figure: go.Figure, rows: Sequence[VerdictRow], floor: float) -> None:
-    """Put a cross on the floor of the figure where an arm has no ratio: a failure is a result, not a hole."""
-    if rows:
-        figure.add_trace(
-            go.Scatter(
-                x=[row.level for row in rows],
-                y=[floor * 1.03] * len(rows),
-                mode="markers",
-                name="no valid pair",
-                marker={"symbol": "x", "size": 9, "color": NEUTRAL},
-                hovertext=[escape(f"{row.label}: {row.reason}") for row in rows],
-                hoverinfo="text",
-            )
-        )
+
+def _wide(ratio: Ratio) -> str:
+    return "" if ratio.lo is None or ratio.hi is None else f" [{ratio.lo:.2f}, {ratio.hi:.2f}]"
