@@ -1,5 +1,6 @@
 """Where the step's time goes: bars of a decode step's parts, by profiles, else estimated from step costs."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -7,8 +8,8 @@ import plotly.graph_objects as go
 
 from analysis.figures.chosen import MOST, left_out, ranked_arms
 from analysis.figures.figure import Figure
-from analysis.figures.style import INK, add_slider, apply_style, escape
-from analysis.figures.words import ends, percent, rounded, with_interval
+from analysis.figures.style import PALETTE, add_slider, apply_style, escape, interval_bars
+from analysis.figures.words import percent, rounded, with_interval
 from analysis.frame import Sweep
 from analysis.profiles import TRACE
 from analysis.step_parts import COLOURS, DRAFTING, DRAFTS, FIXED, NOT_TOLD_APART, PARTS, VERIFYING
@@ -109,7 +110,6 @@ def _plot(groups: Sequence[StepTimes], steps: Sequence[Step], active: int) -> go
     labels = [escape(step.label) for step in steps]
     figure = go.Figure()
     first = states[active]
-    above, below = first.reach
     for name in names:
         figure.add_trace(
             go.Bar(
@@ -117,7 +117,7 @@ def _plot(groups: Sequence[StepTimes], steps: Sequence[Step], active: int) -> go
                 x=first.widths(name),
                 name=name,
                 orientation="h",
-                marker={"color": COLOURS[name], "line": {"color": "rgba(255,255,255,0.7)", "width": 1}},
+                marker={"color": COLOURS[name], "line": {"color": "rgba(127,127,127,0.6)", "width": 1}},
                 text=first.shares(name, longest),
                 textposition="inside",
                 insidetextanchor="middle",
@@ -129,10 +129,10 @@ def _plot(groups: Sequence[StepTimes], steps: Sequence[Step], active: int) -> go
         go.Scatter(
             y=labels,
             x=first.totals,
-            error_x={"type": "data", "symmetric": False, "array": above, "arrayminus": below},
+            error_x=first.bars,
             mode="markers+text",
             name="measured step",
-            marker={"symbol": "line-ns", "size": 16, "line": {"color": INK, "width": 2}},
+            marker={"symbol": "line-ns", "size": 16, "line": {"color": PALETTE[-1], "width": 2}},
             text=first.words,
             textposition="middle right",
             hovertemplate="%{y}: measured %{text}<extra></extra>",
@@ -169,10 +169,14 @@ class _State:
         return [rounded(step.step_ms) if step else None for step in self.steps]
 
     @property
-    def reach(self) -> list[list[float | None]]:
-        """How far the interval of each reaches above, and below, ms."""
-        pairs = [ends(step.step_ms, step.low_ms, step.high_ms) if step else (0.0, 0.0) for step in self.steps]
-        return [[rounded(above) for above, _ in pairs], [rounded(below) for _, below in pairs]]
+    def bars(self) -> dict[str, object]:
+        """The intervals of the measured steps, as plotly's error bars."""
+        known = [
+            (step.step_ms, step.low_ms, step.high_ms) if step else (0.0, math.nan, math.nan)
+            for step in self.steps
+        ]
+        values, lows, highs = zip(*known, strict=True)
+        return interval_bars(values, lows, highs) | {"color": PALETTE[-1]}
 
     @property
     def words(self) -> list[str]:
@@ -202,12 +206,13 @@ class _State:
 
     def changes(self, names: Sequence[str], longest: float) -> dict[str, object]:
         """Return what turns any state of the plot into this one."""
-        above, below = self.reach
+        bars = self.bars
         return {
             "x": [*(self.widths(name) for name in names), self.totals],
             "text": [*(self.shares(name, longest) for name in names), self.words],
-            "error_x.array": [*([None] * len(names)), above],
-            "error_x.arrayminus": [*([None] * len(names)), below],
+            "error_x.array": [*([None] * len(names)), bars["array"]],
+            "error_x.arrayminus": [*([None] * len(names)), bars["arrayminus"]],
+            "error_x.visible": [*([None] * len(names)), bars["visible"]],
         }
 
 
