@@ -37,7 +37,13 @@ class Recorder(Protocol):
         """Show what the sweep says: the curve of each arm, and the verdicts in the sweep's description."""
 
     def close(self, report: Path | None, status: str) -> None:
-        """End the sweep's run as `FINISHED`, `FAILED` or `KILLED`, with its report."""
+        """End the sweep's run as `FINISHED`, `FAILED` or `KILLED`.
+
+        Args:
+            report: the page of the report, which is shown with what lies beside it: the same as Markdown, and
+                the figures.
+            status: of the run.
+        """
 
 
 def recorder_for(plan: Plan, results: Path) -> "Recorder":

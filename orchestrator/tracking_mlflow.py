@@ -38,6 +38,8 @@ VERDICTS = "verdicts.md"
 """Artifact of the sweep's run with its description: the UI's page of a run may not show that."""
 PARENT_FILES = ("plan.json", "provenance.json", "summary.json")
 """Files of a sweep's folder that hang on its parent run, where they exist."""
+FIGURES = "figures"
+"""Folder beside a report, with its figures as pictures and as plotly's JSON."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -134,9 +136,13 @@ class MlflowRecorder:
             self._attempt(partial(self._close, report, status))
 
     def _close(self, report: Path | None, status: str) -> None:
-        for file in (report, *(self._directory / name for name in PARENT_FILES)):
-            if file is not None:
-                self._attach(self._parent, file)
+        for name in PARENT_FILES:
+            self._attach(self._parent, self._directory / name)
+        if report is not None:
+            self._attach(self._parent, report)
+            self._attach(self._parent, report.with_suffix(".md"))
+            if (figures := report.with_name(FIGURES)).is_dir():
+                self._client.log_artifacts(self._parent, str(figures), artifact_path=FIGURES)
         shown = {"cells/shown": float(len(self._runs))}
         if self._parent_metrics != shown:
             self._log(self._parent, shown)

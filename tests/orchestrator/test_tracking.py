@@ -22,6 +22,7 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from mlflow.store.tracking.dbmodels.initial_models import Base
 
+from analysis.untrusted import plain
 from jobs.result import INVALID, CellResult, Gate
 from orchestrator import tracking_fields as fields
 from orchestrator import tracking_mlflow
@@ -32,6 +33,7 @@ from orchestrator.tracking_mlflow import MlflowRecorder
 from orchestrator.tracking_profile import attach_profile
 from orchestrator.tracking_store import migrations_folder, open_store, store_uri
 from tests.orchestrator.test_tracking_curves import row, said
+from tests.untrusted.hostile import HOSTILE, LONG, tainted_cell
 
 
 @pytest.fixture(scope="session")
@@ -178,6 +180,23 @@ def test_what_was_not_measured_is_a_failed_run_with_its_reason(
     assert "gate occupancy: 0.80 of 0.95" in run.data.tags["mlflow.note.content"]
 
 
+def test_words_of_others_are_plain_and_as_long_as_servers_keep(
+    recorder: MlflowRecorder, small_plan: Plan, results: Path
+) -> None:
+    made = tainted_cell(cell(small_plan, reason="few", log_tail="last"), HOSTILE + LONG)
+    made = replace(made, cell="cell-1", layout="=1+1")
+    recorder.record(made, None)
+    assert recorder.unshown([made]) == 0
+    (run,) = runs(results, small_plan)
+    assert len(run.info.run_name) == fields.NAME_LIMIT
+    assert run.data.params["layout"] == "'=1+1"
+    assert max(map(len, (*run.data.params.values(), *run.data.tags.values()))) <= fields.VALUE_LIMIT
+    note = run.data.tags["mlflow.note.content"]
+    assert "\\<script\\>" in note
+    for text in (run.info.run_name, note, *run.data.params, *run.data.params.values()):
+        assert text == plain(text, lines=True)
+
+
 def test_recording_twice_changes_nothing_and_a_new_result_replaces_the_old(
     recorder: MlflowRecorder, small_plan: Plan, results: Path
 ) -> None:
@@ -248,18 +267,24 @@ def test_closing_ends_the_parent_with_its_report(
     recorder: MlflowRecorder, small_plan: Plan, results: Path
 ) -> None:
     sweep = results / small_plan.sweep
-    (sweep / "plan.json").write_text("{}")
-    (sweep / "report.html").write_text("<html>")
+    (sweep / "figures").mkdir()
+    for name in ("plan.json", "report.html", "report.md", "figures/cycle.json", "figures/cycle.png"):
+        (sweep / name).write_text("1")
     recorder.close(sweep / "report.html", "FINISHED")
     (parent,) = runs(results, small_plan, "sweep")
     assert parent.info.status == "FINISHED"
     artifacts = results / "mlartifacts" / "study" / parent.info.run_id / "artifacts"
-    assert sorted(path.name for path in artifacts.iterdir()) == ["plan.json", "report.html"]
-    # The same sweep goes on in the same run.
+    shown = ["figures", "plan.json", "report.html", "report.md"]
+    assert sorted(path.name for path in artifacts.iterdir()) == shown
+    assert sorted(path.name for path in (artifacts / "figures").iterdir()) == ["cycle.json", "cycle.png"]
+    # The same sweep goes on in the same run, and what is new takes the place of what was there.
     again = direct(small_plan, results)
     again.open(small_plan, sweep)
     (parent,) = runs(results, small_plan, "sweep")
     assert parent.info.status == "RUNNING"
+    (sweep / "figures" / "cycle.png").write_text("2")
+    again.close(sweep / "report.html", "FINISHED")
+    assert (artifacts / "figures" / "cycle.png").read_text() == "2"
 
 
 def test_a_store_that_fails_mid_sweep_costs_one_warning_and_is_caught_up(
