@@ -95,7 +95,8 @@ def made(tmp_path, small_plan):
     ("command", "key"), [("report", "rows"), ("capacity", "memory_costs"), ("acceptance", "acceptance")]
 )
 def test_what_a_sweep_says_is_printed_as_json(command, key, made, capsys):
-    assert cli.main([command, str(made), "--json"]) == 0
+    more = ["--no-pictures"] if command == "report" else []
+    assert cli.main([command, str(made), "--json", *more]) == 0
     assert key in printed(capsys)
 
 
@@ -135,6 +136,8 @@ def test_a_wrong_folder_is_a_sentence(command, damage, made, capsys):
         (EngineDiedError("x"), 1),
         (WorkloadError("x"), 2),
         (ValueError("of a library"), 1),
+        (PermissionError(13, "Permission denied", "/x"), 2),
+        (OSError("of a library"), 1),
         (RuntimeError("x"), 1),
     ],
 )
@@ -249,7 +252,7 @@ def test_completion_of_options_and_of_sweeps(made, monkeypatch, capsys):
         assert cli.main(["-sc", "query=bash"]) == 0
         return capsys.readouterr().out.split()
 
-    assert completed("specload report --") == ["--debug", "--help", "--json", "--threshold"]
+    assert completed("specload report --") == ["--debug", "--help", "--json", "--no-pictures", "--threshold"]
     assert "--retry-failed" in completed("specload sweep drafter=eagle3 --re")
     monkeypatch.chdir(made.parent.parent)
     assert completed("specload report ") == [f"results/{made.name}"]
