@@ -7,6 +7,7 @@ an objective or one a drafter. They are plotly figures, drawn alike in the repor
 from collections.abc import Callable
 
 from analysis.figures.amdahl import amdahl
+from analysis.figures.capacity import capacity
 from analysis.figures.ceiling import ceiling
 from analysis.figures.context import context
 from analysis.figures.cost import cost
@@ -19,6 +20,7 @@ from analysis.figures.layouts import layouts
 from analysis.figures.misfit import misfit
 from analysis.figures.pareto import pareto
 from analysis.figures.speed import speed
+from analysis.figures.step_time import step_time
 from analysis.frame import Sweep
 from analysis.objectives import DEFAULT
 from analysis.summary import Summary, summarise
@@ -29,7 +31,9 @@ FIGURES: dict[str, Callable[[Sweep, Summary], tuple[Figure, ...]]] = {
     "draft_length": draft_length,
     "crossover": crossover,
     "layouts": layouts,
+    "step_time": step_time,
     "amdahl": amdahl,
+    "capacity": capacity,
     "ceiling": ceiling,
     "decomposition": decomposition,
     "pareto": pareto,
