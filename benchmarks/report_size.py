@@ -7,7 +7,7 @@
 The sweep has layouts, drafters, draft lengths, load levels and blocks. It is read and its report is built in
 a fresh process, imports included, as `specload report --no-pictures` does it. Headless Chromium then opens
 the file: `open` ends when the load event is over and the figures on the first screen are drawn, `all drawn`
-when every figure is, after scrolling through the page. The last line is one line of JSON.
+when every figure is, which the page does by and by. The last line is one line of JSON.
 """
 
 import argparse
@@ -24,22 +24,15 @@ LAYOUTS, TREATMENTS, LEVELS, BLOCKS = 4, 8, 5, 10
 OPENINGS = 3
 """Times that the report is opened; the middle one counts."""
 _READY = """() => performance.getEntriesByType('navigation')[0].loadEventEnd > 0
-    && [...document.querySelectorAll('.plotly-graph-div')].every(graph => {
+    && [...document.querySelectorAll('.plot')].every(graph => {
         const box = graph.getBoundingClientRect();
         const away = box.top > innerHeight || box.bottom < 0 || box.width === 0;
         return away || graph.querySelector('svg.main-svg');
     })"""
-_SCROLL = """async () => {
-    for (const section of document.querySelectorAll('details')) section.open = true;
-    for (let top = 0; top < document.documentElement.scrollHeight; top += innerHeight / 2) {
-        scrollTo(0, top);
-        await new Promise(requestAnimationFrame);
-    }
-}"""
-_DRAWN = """() => [...document.querySelectorAll('.plotly-graph-div')]
+_DRAWN = """() => [...document.querySelectorAll('.plot')]
     .every(graph => graph.querySelector('svg.main-svg'))"""
 _FACTS = """() => ({
-    figures: document.querySelectorAll('.plotly-graph-div').length,
+    figures: document.querySelectorAll('.plot').length,
     elements: document.querySelectorAll('*').length,
     load_seconds: performance.getEntriesByType('navigation')[0].loadEventEnd / 1e3,
     paint_seconds: Math.max(0, ...performance.getEntriesByType('paint').map(entry => entry.startTime)) / 1e3,
@@ -138,7 +131,6 @@ def opened(page: Path) -> dict[str, Any]:
             tab.wait_for_function(_READY)
             open_seconds = time.monotonic() - begun
             facts = tab.evaluate(_FACTS)
-            tab.evaluate(_SCROLL)
             tab.wait_for_function(_DRAWN)
             drawn = time.monotonic() - begun
             session = tab.context.new_cdp_session(tab)

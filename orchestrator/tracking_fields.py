@@ -161,8 +161,11 @@ def status(result: CellResult) -> str:
 
 
 def started_ms(result: CellResult) -> int | None:
-    """Return when the cell started, in milliseconds since the epoch; None if it never did."""
-    return int(datetime.fromisoformat(result.started).timestamp() * 1000) if result.started else None
+    """Return when the cell started, in milliseconds since the epoch; None if it does not say."""
+    try:
+        return int(datetime.fromisoformat(result.started).timestamp() * 1000)
+    except ValueError:  # it never started, or what is there is no moment
+        return None
 
 
 def _name(text: str) -> str:
