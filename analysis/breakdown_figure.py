@@ -15,12 +15,14 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from analysis.step_parts import COLOURS
-from analysis.untrusted import picture
+from analysis.untrusted import picture, plain
 
 INK, SOFT, GRID = "#1c2430", "#5c6775", "#e3e7ec"
 _DARK_TEXT = frozenset({"#56B4E9", "#E69F00"})
-_TITLE, _NOTE = 92, 125
-"""Characters of a line of the title, and of the notes."""
+_TITLE, _NOTE, _LABEL = 92, 125, 48
+"""Characters of a line of the title, of one of the notes, and of an engine's name."""
+_LONGEST = 600
+"""Characters of a title or a note."""
 _WIDE_ENOUGH = 0.055
 """Share of the axis from which a part has its share written into it."""
 
@@ -49,13 +51,14 @@ def draw_breakdown(bars: Sequence[Bar], paths: Sequence[Path], *, title: str, no
     """
     drawn = {name for bar in bars for name, ms in bar.parts if ms > 0}
     names = [name for name in dict.fromkeys(name for bar in bars for name, _ in bar.parts) if name in drawn]
-    lines = [line for note in notes for line in textwrap.wrap(picture(note), _NOTE)]
+    lines = [line for note in notes for line in _lines(note, _NOTE)]
     foot = 0.055 * len(lines)
     height = 1.7 + 0.62 * len(bars) + 0.2 * len(lines) + 0.24 * ((len(names) + 3) // 4)
     # text stays text in an SVG, and its ids do not depend on the moment
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "specload"}):
         figure = Figure(figsize=(10, height), layout=ConstrainedLayoutEngine(rect=(0, foot, 1, 1 - foot)))
-        figure.suptitle(textwrap.fill(picture(title), _TITLE), x=0.01, ha="left", fontsize=13, color=INK)
+        heading = "\n".join(_lines(title, _TITLE))
+        figure.suptitle(heading, x=0.01, ha="left", fontsize=13, color=INK)
         figure.text(0.01, 0.012, "\n".join(lines), ha="left", va="bottom", fontsize=9, color=SOFT)
         axes = figure.subplots()
         _bars(axes, bars, names)
@@ -70,6 +73,10 @@ def draw_breakdown(bars: Sequence[Bar], paths: Sequence[Path], *, title: str, no
         )
         for path in paths:
             figure.savefig(path, dpi=140, metadata={"Date": None} if path.suffix == ".svg" else None)
+
+
+def _lines(text: str, width: int) -> list[str]:
+    return [picture(line) for line in textwrap.wrap(plain(text)[:_LONGEST], width)]
 
 
 def _bars(axes: Axes, bars: Sequence[Bar], names: Sequence[str]) -> None:
@@ -105,7 +112,7 @@ def _bars(axes: Axes, bars: Sequence[Bar], names: Sequence[str]) -> None:
             fontsize=9.5,
             color=INK,
         )
-    axes.set_yticks(places, [picture(bar.label) for bar in bars], fontsize=10.5, color=INK)
+    axes.set_yticks(places, [picture(bar.label, limit=_LABEL) for bar in bars], fontsize=10.5, color=INK)
     axes.set_xlim(0, longest * 1.12)
     axes.set_xlabel("milliseconds of a decode step", color=SOFT)
     axes.grid(axis="x", color=GRID, linewidth=0.8)

@@ -70,16 +70,18 @@ def for_html(value: object) -> object:
 
 def label(text: object) -> str:
     """Return text for a figure: plotly reads tags in all texts, and `%{...}` in those at the pointer."""
-    found = plain(text)
-    if len(found) > LONGEST_LABEL:
-        found = found[: LONGEST_LABEL - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    found = _cut(plain(text), LONGEST_LABEL)
     # plotly knows neither &quot; nor &#39;, and puts the text in no attribute
     return html.escape(found, quote=False).replace("%{", "%&#123;")
 
 
-def picture(text: object) -> str:
+def picture(text: object, *, limit: int = LONGEST_LABEL) -> str:
     """Return text for a matplotlib figure: between two dollar signs it would be a formula."""
-    return plain(text).replace("$", r"\$")
+    return _cut(plain(text), limit).replace("$", r"\$")
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
 def markdown(text: object) -> str:

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 from jobs.load import axis_and_value, level_label
-from jobs.result_form import check_form
+from jobs.result_form import check_form, whole
 
 SCHEMA = 1
 
@@ -154,6 +154,7 @@ class CellResult:
         if data.get("schema") != SCHEMA:
             message = f"cell result has schema {data.get('schema')!r}; this version reads {SCHEMA}"
             raise ValueError(message)
+        data = {name: value if name == "metrics" else whole(value) for name, value in data.items()}
         gates = tuple(Gate(**gate) for gate in data.get("gates", ()))
         result = cls(**{**data, "gates": gates, "caveats": tuple(data.get("caveats", ()))})
         if not result.level > 0.0:

@@ -39,6 +39,15 @@ def check_form(data: Mapping[str, Any], words: Mapping[str, tuple[str, ...]]) ->
         raise ValueError(message)
 
 
+def whole(value: Any) -> Any:
+    """Return plain JSON without halves of surrogate pairs, which JSON may hold and no table or file can."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode(errors="replace").decode()
+    if isinstance(value, Mapping):
+        return {whole(key): whole(entry) for key, entry in value.items()}
+    return [whole(entry) for entry in value] if isinstance(value, list | tuple) else value
+
+
 def _fits(name: str, value: Any, words: Mapping[str, tuple[str, ...]]) -> bool:
     if not isinstance(value, _KINDS.get(name, (object,))) or value not in words.get(name, (value,)):
         return False

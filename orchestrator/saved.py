@@ -1,6 +1,7 @@
 """Saved plans: `plan.json` read back, and the frozen workload beside it."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
@@ -9,6 +10,7 @@ from jobs.workload.token_file import digest_of, read
 from jobs.workload.tokens import TokenWorkload
 from orchestrator.binding import rebind
 from orchestrator.errors import ConfigError
+from orchestrator.goals import check_objective, check_price
 from orchestrator.ledger import PLAN, WORKLOAD
 from orchestrator.plan import Plan
 from orchestrator.remote import RemoteFolder
@@ -61,25 +63,38 @@ def read_plan(path: Path) -> Plan:
     Raises:
         ConfigError: missing, damaged, of another version, or changed by hand.
     """
-    file = path / PLAN if path.is_dir() else path
     try:
+        file = path / PLAN if path.is_dir() else path
         content = file.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL in it
         why = error.strerror if isinstance(error, OSError) else error
-        message = f"{str(file)!r} cannot be read ({why}); give results/SWEEP/plan.json of an earlier sweep"
+        message = f"{str(path)!r} cannot be read ({why}); give results/SWEEP/plan.json of an earlier sweep"
         raise ConfigError(message) from error
     return _plan_of(content, str(file))
 
 
 def _plan_of(content: bytes, where: str) -> Plan:
     try:
-        return Plan.from_dict(json.loads(content.decode("utf-8")))
+        plan = Plan.from_dict(json.loads(content.decode("utf-8")))
+        _check_reading(plan)
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         message = f"{where} is no plan of this version ({type(error).__name__}: {error})"
         raise ConfigError(message) from error
     except ValueError as error:
         message = f"{where} cannot be used: {error}"
         raise ConfigError(message) from error
+    return plan
+
+
+def _check_reading(plan: Plan) -> None:
+    """Refuse values that are no part of the digest, which cannot tell that they were changed by hand."""
+    known = isinstance(plan.threshold, int | float) and plan.threshold >= 0.0
+    if not known or not isinstance(plan.tracking, Mapping):
+        wrong = {"tracking": plan.tracking} if known else {"threshold": plan.threshold}
+        message = f"it has {wrong}"
+        raise ValueError(message)
+    check_objective(plan.objective, plan.slo)
+    check_price(plan.gpu_hour_price)
 
 
 def _workload(folder: Path, plan: Plan) -> TokenWorkload:
