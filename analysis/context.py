@@ -24,8 +24,8 @@ from jobs.result import MEASURED
 STEADY = 0.05
 """An acceptance length that changes by less, relative, is steady."""
 MISSING = (
-    "no cell has a decode speed by context: answers of more than one chunk are needed; a workload with "
-    "longer contexts is set with workload=..."
+    "no cell has a decode speed by context: answers of more than one chunk are needed; `specload sweep "
+    "workload=...` with longer conversations measures more ranges"
 )
 
 
@@ -112,7 +112,9 @@ def _mean(values: np.ndarray) -> float:
 
 def _interval(values: np.ndarray, blocks: np.ndarray) -> tuple[float, float]:
     """Return the ends of the 95 % interval of a mean over blocks (t); NaN with fewer than two."""
-    means = pd.Series(values).groupby(blocks).mean().dropna()
+    known = np.isfinite(values)
+    _, place = np.unique(blocks[known], return_inverse=True)
+    means = np.bincount(place, weights=values[known]) / np.bincount(place)
     if len(means) < 2:
         return math.nan, math.nan
     half = t_quantile(len(means) - 1) * float(means.std(ddof=1)) / math.sqrt(len(means))

@@ -175,10 +175,8 @@ def _rows(sweep: Sweep, *, crowded: bool) -> list[dict[str, object]]:
             column = NAMES[name]
             found |= {column: value[place], f"{column}_lo": low[place], f"{column}_hi": high[place]}
             found[f"{column}_fitted"] = fitted.get(name, math.nan)
-        misses = [
-            float(found[NAMES[name]]) / own - 1.0  # type: ignore[arg-type]  # every one is a float
-            for name, own in fitted.items()
-        ]
+        values = {name: float(measured[name][0][place]) for name in fitted}
+        misses = [value / fitted[name] - 1.0 for name, value in values.items() if math.isfinite(value)]
         found |= {
             "misfit": max(misses, key=abs, default=math.nan),
             "spare": curve.step.spare if curve else 0,

@@ -11,7 +11,7 @@ from analysis.contrasts import counted
 from analysis.figures.chosen import chosen_arm
 from analysis.figures.cycle_panels import MOST_LEVELS, Load, draw_cycle
 from analysis.figures.figure import Figure
-from analysis.figures.words import with_interval
+from analysis.figures.words import percent, with_interval
 from analysis.frame import Sweep
 from analysis.ksweep import MISSING, axis_of
 from analysis.positions import COUNTED, Interval, pooled_length, position_shares, positions
@@ -28,7 +28,7 @@ def cycle(sweep: Sweep, summary: Summary) -> tuple[Figure, ...]:
         return (_absent(MISSING),)
     fact = arm_facts(sweep.cells, sweep.plan)[arm]
     cells = _cells(sweep, arm)
-    table = positions(sweep).frame
+    table = sweep.once(positions).frame
     rows = table[table["drafter"].eq(fact.family) & table["k"].eq(fact.k)] if len(table) else table
     if rows.empty:
         return (
@@ -74,24 +74,23 @@ def _loads(sweep: Sweep, cells: pd.DataFrame, k: int) -> list[Load]:
     ]
 
 
-def _finding(
-    fact: ArmFacts,
-    rows: pd.DataFrame,
-    length: Interval,
-    loads: Sequence[Load],
-) -> str:
+def _finding(fact: ArmFacts, rows: pd.DataFrame, length: Interval, loads: Sequence[Load]) -> str:
     first, last = rows.iloc[0], rows.iloc[-1]
     forced = " (forced acceptance)" if fact.synthetic else ""
     told = (
-        f"{fact.label}{forced} emits {with_interval(*length)} of {fact.k + 1} tokens a verification step; "
-        f"its first draft token is accepted {first['unconditional']:.0%} of the time"
+        f"{fact.label}{forced} emits {with_interval(*length)} of {fact.k + 1} tokens a step; the first draft "
+        f"token is accepted {_share(first, 'unconditional')} of the time"
     )
     if fact.k > 1:
-        told += f", the last, where it is reached, {last['conditional']:.0%}"
+        told += f", the last, where reached, {_share(last, 'conditional')}"
     lengths = [load.length[0] for load in loads if math.isfinite(load.length[0])]
     if len(lengths) > 1:
-        told += f"; over the loads the length lies between {min(lengths):.2f} and {max(lengths):.2f}"
+        told += f"; by load the length is {min(lengths):.2f} to {max(lengths):.2f}"
     return f"{told}."
+
+
+def _share(row: pd.Series, name: str) -> str:
+    return percent(row[name], row[f"{name}_lo"], row[f"{name}_hi"])
 
 
 def _reading(fact: ArmFacts, rows: pd.DataFrame, loads: int) -> str:
@@ -115,6 +114,6 @@ def _reading(fact: ArmFacts, rows: pd.DataFrame, loads: int) -> str:
     else:
         told.append("One block: there is no interval.")
     if loads > 1:
-        drawn = f"{MOST_LEVELS} of the {loads} loads" if loads > MOST_LEVELS else "each load"
-        told.append(f"Thin lines: {drawn} by itself; acceptance follows the text, hardly the load.")
+        drawn = f" ({MOST_LEVELS} of {loads})" if loads > MOST_LEVELS else ""
+        told.append(f"Thin lines: single loads{drawn}; acceptance follows the text, hardly the load.")
     return " ".join(told)

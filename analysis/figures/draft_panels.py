@@ -28,6 +28,7 @@ TOKENS, COST, QUOTIENT = 1, 2, 3
 TITLES = ("tokens a step", "T(K) / t0", "ratio to<br>baseline")
 MOST_OTHERS = 4
 """Other loads drawn as thin lines."""
+_Places = list[float | None]
 LEFT = -48
 """Pixels from the plots' left edge to where the words above them begin."""
 HALF_STEPS = 12
@@ -197,9 +198,7 @@ def _slide(figure: go.Figure, model: LengthModel) -> None:
     ks = list(model.lengths)
     first = len(figure.data)
     begin = _state(model, ks, fitted)
-    for (x, y), row, style in zip(
-        zip(begin["x"], begin["y"], strict=True), (COST, QUOTIENT, QUOTIENT), _STYLES, strict=True
-    ):
+    for x, y, row, style in zip(*begin, (COST, QUOTIENT, QUOTIENT), _STYLES, strict=True):
         figure.add_trace(go.Scatter(x=x, y=y, **style), row=row, col=1)
     figure.add_annotation(
         text=_words(model, fitted),
@@ -223,7 +222,7 @@ def _slide(figure: go.Figure, model: LengthModel) -> None:
         steps=[
             (
                 f"{s:.4f}" + (" (fitted)" if s == fitted else ""),
-                _state(model, ks, s),
+                dict(zip("xy", _state(model, ks, s), strict=True)),
                 {f"annotations[{place}].text": _words(model, s)},
             )
             for s in stops
@@ -234,17 +233,16 @@ def _slide(figure: go.Figure, model: LengthModel) -> None:
     figure.layout.sliders[0].pad.t = 110  # below the legend
 
 
-def _state(model: LengthModel, ks: Sequence[int], s: float) -> dict[str, list[list[float | None]]]:
+def _state(model: LengthModel, ks: Sequence[int], s: float) -> tuple[list[_Places], list[_Places]]:
+    """Return x and y of the lines that move: cost, quotient, and the ring of the best K."""
     best = model.best(s)
     top = ks[-1]
-    return {
-        "x": [[0.0, float(top)], [float(k) for k in ks], [float(best)]],
-        "y": [
-            [rounded(model.step(0, s)), rounded(model.step(top, s))],
-            [rounded(model.quotient(k, s)) for k in ks],
-            [1.0 if best == 0 else rounded(model.quotient(best, s))],
-        ],
-    }
+    x: list[_Places] = [[0.0, float(top)], [float(k) for k in ks], [float(best)]]
+    return x, [
+        [rounded(model.step(0, s)), rounded(model.step(top, s))],
+        [rounded(model.quotient(k, s)) for k in ks],
+        [1.0 if best == 0 else rounded(model.quotient(best, s))],
+    ]
 
 
 def _words(model: LengthModel, s: float) -> str:

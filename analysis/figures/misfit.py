@@ -96,7 +96,7 @@ def _finding(sweep: Sweep, items: Sequence[DrafterLevel]) -> str:
         item, worst = max(spare, key=lambda pair: abs(pair[1].worst))
         k = max(worst.misfit, key=lambda key: abs(worst.misfit[key]))
         at = axis_of(sweep).at(item.level)
-        told.append(f"{words} misses by {worst.worst:+.1%} at most (K={k}, {at}: {worst.word})")
+        told.append(f"{words} misses by {100.0 * worst.worst:+.1f} % at most (K={k}, {at}: {worst.word})")
     return f"{items[0].family}{forced}: {'; '.join(told)}."
 
 

@@ -3,6 +3,8 @@
 import shlex
 from collections.abc import Sequence
 
+import numpy as np
+
 from analysis.axis import Axis
 from analysis.decision_words import words_again
 from analysis.figures.chosen import chosen_arm
@@ -12,6 +14,7 @@ from analysis.figures.style import NEUTRAL, colour, escape, symbol
 from analysis.figures.words import with_interval
 from analysis.frame import Sweep
 from analysis.ksweep import MISSING, axis_of
+from analysis.load_curve import SPEED, STEP, LoadCurve
 from analysis.load_curves import load_curves, load_curves_of
 from analysis.rows import VerdictRow
 from analysis.summary import Summary
@@ -26,7 +29,7 @@ def speed(sweep: Sweep, summary: Summary) -> tuple[Figure, ...]:
         return (Figure(name="speed", title=TITLE, missing=MISSING, sections=("load_curves",)),)
     own = [row for row in summary.rows if row.arm == arm and row.ratio("user_speed") is not None]
     crowded = bool(own) and all(row.oversubscribed for row in own)
-    table = load_curves(sweep).frame
+    table = sweep.once(load_curves).frame
     rows = [row for row in own if row.oversubscribed == crowded]
     table = table[table["oversubscribed"].eq(crowded)] if len(table) else table
     base = _baseline(sweep, arm)
@@ -74,27 +77,33 @@ def _baseline(sweep: Sweep, arm: str) -> str | None:
 
 
 def _finding(rows: Sequence[VerdictRow], sides: Sequence[Side]) -> str:
-    both = [pick(rows, key=lambda row: row.level) for pick in (min, max)]
-    low, high = both
+    low, high = min(rows, key=lambda row: row.level), max(rows, key=lambda row: row.level)
     forced = " (forced acceptance)" if low.synthetic else ""
-    where, ends = (f"From {low.at} to {high.at}", both) if high is not low else (f"At {low.at}", [low])
+    several = high is not low
+    where, ends = (f"From {low.at} to {high.at}", [low, high]) if several else (f"At {low.at}", [low])
     told = f"{where} {low.label}{forced} gives users {_times(ends, 'user_speed')} times the baseline's speed"
     if all(row.total for row in ends):
         told += f", in total {_times(ends, 'total')} times its throughput"
-    worst = _worst(sides)
-    fit = "" if worst is None else f"; the model is off by {abs(worst):.1%} at most"
-    return f"{told}{fit}."
+    curves = [side.curve for side in sides if side.curve is not None and side.curve.step.spare]
+    if curves:
+        step, speeds = (max(abs(value) for value in own) for own in zip(*map(_misfits, curves), strict=True))
+        told += (
+            f"; fitted step times are off by {100.0 * step:.1f} % at most, speeds by {100.0 * speeds:.1f} %"
+        )
+    return f"{told}."
+
+
+def _misfits(curve: LoadCurve) -> tuple[float, float]:
+    """Return the largest misfit of the step time, and of the speeds read from it, each with its sign."""
+    found = curve.misfits()
+    speeds = [value for name, own in found.items() if name != "step" for value in own]
+    return float(max(found["step"], key=abs)), float(max(speeds, key=abs))
 
 
 def _times(rows: Sequence[VerdictRow], objective: str) -> str:
     """Return `1.60 [1.52, 1.68] to 0.91 [0.85, 0.97]`."""
     ratios = [ratio for row in rows if (ratio := row.ratio(objective))]
     return " to ".join(with_interval(ratio.value, ratio.lo, ratio.hi) for ratio in ratios)
-
-
-def _worst(sides: Sequence[Side]) -> float | None:
-    misfits = [side.curve.worst for side in sides if side.curve is not None and side.curve.step.spare]
-    return max(misfits, key=abs) if misfits else None
 
 
 def _reading(sides: Sequence[Side], axis: Axis, *, crowded: bool, again: str) -> str:
@@ -114,7 +123,8 @@ def _reading(sides: Sequence[Side], axis: Axis, *, crowded: bool, again: str) ->
             "Curves are the step-cost model T(C) = [a^p + (b C)^p]^(1/p), fitted to each arm by itself; user "
             "speed is tokens a step over T, total throughput C of these times the share of time in decode. "
             "Dashed is beyond the loads tried, where memory may run out. The slider reads both curves at one "
-            "concurrency, with ratios and their 95 % intervals of one comparison."
+            "concurrency, with ratios and their 95 % intervals of one comparison, which know of noise alone and "
+            "not of how far a curve misses."
         )
         told += [_parameters(side) for side in sides]
     if crowded:
@@ -125,11 +135,18 @@ def _reading(sides: Sequence[Side], axis: Axis, *, crowded: bool, again: str) ->
 def _parameters(side: Side) -> str:
     curve = side.curve
     assert curve is not None, "only sides with a curve have parameters"
-    told = (
-        "it cannot be held against anything" if not curve.step.spare else f"misfit {curve.worst:+.1%} at most"
-    )
-    label = str(side.rows["arm"].iloc[0])
+    step, speeds = _misfits(curve)
+    told = "it cannot be held against anything"
+    if curve.step.spare:
+        told = f"step times off by {100.0 * step:+.1f} % at most, speeds by {100.0 * speeds:+.1f} %"
     return (
-        f"{label}: a = {curve.step.floor:.3g} ms, b = {curve.step.slope:.3g} ms a conversation, "
-        f"p = {curve.step.knee:.2g}, {curve.tokens:.2f} tokens a step ({told})."
+        f"{side.rows['arm'].iloc[0]}: a = {curve.step.floor:.3g} ms, b = {curve.step.slope:.3g} ms a "
+        f"conversation, p = {curve.step.knee:.2g}, {_tokens(curve)} tokens a step ({told})."
     )
+
+
+def _tokens(curve: LoadCurve) -> str:
+    """Return u, and how far the levels lie apart where that shows: the curves take it for constant."""
+    own = np.exp(curve.logs[SPEED] + curve.logs[STEP]) / 1000.0
+    several = f"{own.min():.2f}" != f"{own.max():.2f}"
+    return f"{curve.tokens:.2f}" + (f" ({own.min():.2f} to {own.max():.2f} by load)" if several else "")

@@ -74,7 +74,7 @@ def test_the_bars_add_up_to_the_length() -> None:
     (alpha,) = [trace for trace in figure.plot.data if (trace.name or "").startswith("one alpha")]
     assert alpha.y[1] == pytest.approx(alpha.y[0] ** 2)
     assert "emits 2.90 [2.90, 2.90] of 4 tokens" in figure.finding
-    assert "first draft token is accepted 80% of the time" in figure.finding
+    assert "first draft token is accepted 80 % [80, 80] of the time" in figure.finding
     assert figure.sections == ("positions",)
 
 
@@ -82,7 +82,7 @@ def test_each_load_has_a_thin_line_and_the_words_say_how_far_they_lie_apart() ->
     figure = drawn(counted(shift=0.02))
     thin = [trace for trace in figure.plot.data if trace.name == "single loads"]
     assert [trace.y[0] for trace in thin] == pytest.approx([0.82, 0.88])
-    assert "between 2.92 and 2.98" in figure.finding
+    assert "by load the length is 2.92 to 2.98" in figure.finding
 
 
 def test_the_longer_of_equal_drafters_is_told_of_and_forced_acceptance_is_said() -> None:
