@@ -13,7 +13,7 @@ _FORMS: tuple[tuple[tuple[type, ...], tuple[str, ...]], ...] = (
     ((*_NUMBER, _NONE), ("rate", "rate_scale", "start_seconds")),
     (_NUMBER, ("seconds",)),
     ((bool,), ("emulated", "synthetic", "oversubscribed")),
-    ((Mapping,), ("factors", "metrics", "identity")),
+    ((dict, Mapping), ("factors", "metrics", "identity")),
     ((list, tuple), ("gates", "caveats")),
 )
 _KINDS = {name: kinds for kinds, names in _FORMS for name in names}
@@ -41,11 +41,12 @@ def check_form(data: Mapping[str, Any], words: Mapping[str, tuple[str, ...]]) ->
 
 def whole(value: Any) -> Any:
     """Return plain JSON without halves of surrogate pairs, which JSON may hold and no table or file can."""
-    if isinstance(value, str):
+    kind = type(value)
+    if kind is str:
         return value if value.isascii() else value.encode(errors="replace").decode()
-    if isinstance(value, Mapping):
+    if kind is dict:
         return {whole(key): whole(entry) for key, entry in value.items()}
-    return [whole(entry) for entry in value] if isinstance(value, list | tuple) else value
+    return [whole(entry) for entry in value] if kind in (list, tuple) else value
 
 
 def _fits(name: str, value: Any, words: Mapping[str, tuple[str, ...]]) -> bool:
