@@ -8,7 +8,8 @@ from analysis.capacity import CapacityRow, capacity_rows
 from analysis.capacity_sections import NOT_TOLD
 from analysis.figures.chosen import left_out, ranked_arms, short_names
 from analysis.figures.figure import Figure
-from analysis.figures.style import NEUTRAL, apply_style, colour
+from analysis.figures.style import EDGES, LEGEND_BELOW, apply_style, colour
+from analysis.figures.words import percent
 from analysis.frame import Sweep
 from analysis.summary import Summary
 
@@ -62,7 +63,7 @@ def _plot(rows: Sequence[CapacityRow]) -> go.Figure:
             x=[row.tokens for row in rows],
             name="tokens that fit",
             orientation="h",
-            marker={"color": [colour(0) if row.taken is not None else NEUTRAL for row in rows]},
+            marker={"color": colour(0)},
             text=[f"{row.tokens:,.0f}" for row in rows],
             textposition="inside",
             insidetextanchor="start",
@@ -94,7 +95,9 @@ def _plot(rows: Sequence[CapacityRow]) -> go.Figure:
         )
     )
     apply_style(figure, x="KV tokens of the slice", y="")
-    figure.update_layout(barmode="stack", height=max(280, 150 + 44 * len(labels)))
+    height = max(280, 150 + 44 * len(labels))
+    legend = {"y": -LEGEND_BELOW / (height - EDGES), "traceorder": "normal"}
+    figure.update_layout(barmode="stack", height=height, legend=legend)
     figure.update_xaxes(range=[0.0, _END * longest], tickformat=",~s")
     figure.update_yaxes(autorange="reversed", automargin=True, gridcolor="rgba(0,0,0,0)")
     return figure
@@ -102,7 +105,7 @@ def _plot(rows: Sequence[CapacityRow]) -> go.Figure:
 
 def _words(row: CapacityRow) -> str:
     """Return what stands behind a bar: the drafter's share, and the load from which requests wait."""
-    share = "" if not row.taken_share else f"{-row.taken_share:+.0%}"
+    share = "" if not row.taken_share else f"{-100.0 * row.taken_share:+.0f} %"
     waits = "" if row.waits_from is None else f"waits {row.waits.partition(' (')[0]}"
     return "  " + "<br>  ".join(word for word in (share, waits) if word)
 
@@ -121,6 +124,9 @@ def _finding(rows: Sequence[CapacityRow], ranked: Sequence[str]) -> str:
         told = f"{row.label} holds {row.tokens:,.0f} KV tokens{_fits(row)}"
     else:
         natural = row.tokens + row.taken
-        took = f"its drafter took {row.taken_share:.0%}" if row.taken > 0 else "its drafter took none"
+        share = percent(row.taken_share, None, None)
+        took = f"its drafter took {share}" if row.taken > 0 else "its drafter took none"
         told = f"{row.label} has {row.tokens:,.0f} of the baseline's {natural:,.0f} KV tokens: {took}"
-    return f"{told}; where requests wait: {row.waits}."
+    if row.waits_from is None and row.waits.startswith("unknown"):
+        return f"{told}. No level was sampled long enough to tell where requests wait."
+    return f"{told}. Requests wait {row.waits}."

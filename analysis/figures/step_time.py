@@ -8,7 +8,15 @@ import plotly.graph_objects as go
 
 from analysis.figures.chosen import MOST, left_out, ranked_arms
 from analysis.figures.figure import Figure
-from analysis.figures.style import PALETTE, add_slider, apply_style, escape, interval_bars
+from analysis.figures.style import (
+    EDGES,
+    LEGEND_BELOW,
+    PALETTE,
+    add_slider,
+    apply_style,
+    escape,
+    interval_bars,
+)
 from analysis.figures.words import percent, rounded, with_interval
 from analysis.frame import Sweep
 from analysis.profiles import TRACE
@@ -28,7 +36,7 @@ _END = 1.16
 
 def step_time(sweep: Sweep, summary: Summary) -> tuple[Figure, ...]:
     """Return a figure a profiled load; without a profile one of the fitted costs, with a slider of loads."""
-    groups = step_times(sweep)
+    groups = sweep.once(step_times)
     if not groups:
         return (
             Figure(
@@ -130,17 +138,28 @@ def _plot(groups: Sequence[StepTimes], steps: Sequence[Step], active: int) -> go
             y=labels,
             x=first.totals,
             error_x=first.bars,
-            mode="markers+text",
+            mode="markers",
             name="measured step",
             marker={"symbol": "line-ns", "size": 16, "line": {"color": PALETTE[-1], "width": 2}},
+            hovertemplate="%{y}: measured %{x:.3g} ms<extra></extra>",
+        )
+    )
+    figure.add_trace(
+        go.Scatter(
+            y=labels,
+            x=first.reach,
+            mode="text",
             text=first.words,
             textposition="middle right",
-            hovertemplate="%{y}: measured %{text}<extra></extra>",
+            showlegend=False,
+            hoverinfo="skip",
             cliponaxis=False,
         )
     )
     apply_style(figure, x="milliseconds of a mean decode step", y="")
-    figure.update_layout(barmode="stack", height=max(300, 170 + 44 * len(labels)))
+    height = max(300, 170 + 44 * len(labels))
+    legend = {"y": -LEGEND_BELOW / (height - EDGES), "traceorder": "normal"}
+    figure.update_layout(barmode="stack", height=height, legend=legend)
     figure.update_xaxes(range=[0.0, _END * longest])
     figure.update_yaxes(autorange="reversed", automargin=True, gridcolor="rgba(0,0,0,0)")
     if len(states) > 1:
@@ -181,15 +200,22 @@ class _State:
     @property
     def words(self) -> list[str]:
         """What stands behind the bars."""
-        return [f"  {step.step_ms:.3g} ms" if step else "" for step in self.steps]
+        return [f"  {_ms(step.step_ms)}" if step else "" for step in self.steps]
+
+    @property
+    def reach(self) -> list[float | None]:
+        """Where all that is drawn of a step ends, ms."""
+        return [
+            rounded(max(step.step_ms, sum(max(ms, 0.0) for ms in step.parts.values()), _known(step.high_ms)))
+            if step
+            else None
+            for step in self.steps
+        ]
 
     @property
     def longest(self) -> float:
-        """The longest bar or measured step, ms."""
-        found = [
-            max(step.step_ms, sum(max(ms, 0.0) for ms in step.parts.values())) for step in self.steps if step
-        ]
-        return max(found, default=0.0)
+        """The longest of these, ms."""
+        return max((end for end in self.reach if end is not None), default=0.0)
 
     def widths(self, name: str) -> list[float | None]:
         """Return the milliseconds of a part; a negative one is noise, and not drawn."""
@@ -208,11 +234,11 @@ class _State:
         """Return what turns any state of the plot into this one."""
         bars = self.bars
         return {
-            "x": [*(self.widths(name) for name in names), self.totals],
-            "text": [*(self.shares(name, longest) for name in names), self.words],
-            "error_x.array": [*([None] * len(names)), bars["array"]],
-            "error_x.arrayminus": [*([None] * len(names)), bars["arrayminus"]],
-            "error_x.visible": [*([None] * len(names)), bars["visible"]],
+            "x": [*(self.widths(name) for name in names), self.totals, self.reach],
+            "text": [*(self.shares(name, longest) for name in names), None, self.words],
+            "error_x.array": [*([None] * len(names)), bars["array"], None],
+            "error_x.arrayminus": [*([None] * len(names)), bars["arrayminus"], None],
+            "error_x.visible": [*([None] * len(names)), bars["visible"], None],
         }
 
 
@@ -223,7 +249,7 @@ def _finding(group: StepTimes, ranked: Sequence[str], where: str) -> str:
     treated = [step.arm for step in group.steps if step.k]
     found = next((own[arm] for arm in (*ranked, *treated) if arm in own), None)
     if found is None:
-        told = "no drafter" if baseline is None else f"a plain step takes {baseline.step_ms:.3g} ms"
+        told = "no drafter" if baseline is None else f"a plain step takes {_ms(baseline.step_ms)}"
         return f"{where}{told}."
     forced = " (forced acceptance)" if found.synthetic else ""
     over = ""
@@ -235,6 +261,14 @@ def _finding(group: StepTimes, ranked: Sequence[str], where: str) -> str:
     )
     shares = " and ".join(f"{percent(ms / found.step_ms, None, None)} of it {name}" for ms, name in spent[:2])
     return (
-        f"{where}a step of {found.label}{forced} takes {found.step_ms:.3g} ms{over}"
+        f"{where}a step of {found.label}{forced} takes {_ms(found.step_ms)}{over}"
         f"{f'; {shares}' if shares else ''}."
     )
+
+
+def _ms(value: float) -> str:
+    return f"{value:,.0f} ms" if value >= 100.0 else f"{value:#.3g} ms"
+
+
+def _known(value: float) -> float:
+    return value if math.isfinite(value) else 0.0

@@ -16,6 +16,8 @@ INK, GRID = "#333333", "#dddddd"
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "star")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 _RATIO_TICKS = (0.1, 0.2, 0.25, 0.33, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 2.5, 3, 4, 6, 8, 12, 20)
+LEGEND_BELOW, EDGES = 66, 64
+"""Points from the lower edge of a plot to its legend, past the axis's title; and those of both margins."""
 _LABEL_SHARE = 0.055
 """Part of an axis that the label of a level takes."""
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.frame import Sweep, as_results, cells_frame
-from analysis.report.context import build_context
+from analysis.report.context import Page, build_context
 from analysis.report.markdown import render_markdown
 from analysis.report.page import render_html
 from analysis.report.pictures import FigureFiles, write_figures
@@ -50,8 +50,13 @@ def write_report(
     Raises:
         OSError: a file cannot be written.
     """
+    return write_page(build_context(_sweep(directory, plan, results), summary), pictures=pictures)
+
+
+def write_page(page: Page, *, pictures: bool = False) -> Report:
+    """Write a report whose content is known already; see `write_report`."""
+    directory = page.directory
     directory.mkdir(parents=True, exist_ok=True)
-    page = build_context(_sweep(directory, plan, results), summary)
     figures = write_figures(page.drawn, directory, pictures=pictures)
     relative = {name: path.relative_to(directory).as_posix() for name, path in figures.pictures.items()}
     return Report(

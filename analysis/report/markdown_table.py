@@ -57,7 +57,8 @@ def section_lines(section: Section, marks: Marks, *, sweep: str, level: int) -> 
 
 def folded(summary: str, lines: Sequence[str]) -> Iterator[str]:
     """Yield lines that a reader opens, below our own words: the only HTML of the report in Markdown."""
-    yield from (f"<details><summary>{summary}</summary>", "", *lines, "", "</details>", "")
+    kept = lines if lines[-1] else lines[:-1]
+    yield from (f"<details><summary>{summary}</summary>", "", *kept, "", "</details>", "")
 
 
 def _row(row: Row, marked: int) -> list[str]:

@@ -18,8 +18,10 @@ FOLDER = "figures"
 """Beside the report."""
 WIDTH, SCALE = 920, 2
 """Of a picture: points across, and pixels a point."""
-TITLE_LINE, FINDING_LINE = 84, 118
+TITLE_LINE, FINDING_LINE = 84, 126
 """Characters of a line of a picture's title, and of what it says below."""
+TITLE_AT = 24
+"""Points from the upper edge to the middle of the title's first line."""
 LARGEST_JSON = 2_000_000
 """Characters; a figure with more is left out of the JSON files: the report has it."""
 NO_BROWSER = (
@@ -84,25 +86,25 @@ def picture(figure: Figure) -> go.Figure:
     top = 26 + 24 * len(title) + 18 * len(finding)
     plot = go.Figure(figure.plot)
     margin = plot.layout.margin.t
-    height = plot.layout.height
+    height = (430 if plot.layout.height is None else plot.layout.height) + top
+    plot.layout.sliders = None
     plot.update_layout(
         title={
             "text": f"{words}<br>{small}",
             "x": 0.0,
             "xref": "container",
             "xanchor": "left",
-            "y": 1.0,
+            "y": 1.0 - TITLE_AT / height,
             "yref": "container",
             "yanchor": "top",
-            "pad": {"l": 16, "t": 14},
+            "pad": {"l": 16},
             "font": {"size": 18, "color": INK},
         },
-        sliders=[],
         paper_bgcolor="white",
         plot_bgcolor="white",
         margin={"t": (12 if margin is None else margin) + top},
         width=WIDTH,
-        height=(430 if height is None else height) + top,
+        height=height,
     )
     return plot
 

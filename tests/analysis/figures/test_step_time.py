@@ -56,16 +56,17 @@ def test_the_figure_has_a_bar_an_arm_a_slider_of_loads_and_the_command_that_meas
     (figure,) = figures(sweep)
     plot = figure.plot
     assert plot is not None
-    assert [trace.name for trace in plot.data] == [PLAIN_STEP, DRAFTS, FIXED, "measured step"]
+    assert [trace.name for trace in plot.data] == [PLAIN_STEP, DRAFTS, FIXED, "measured step", None]
     assert list(plot.data[0].y) == ["tp1/none", "tp1/eagle3-k1", "tp1/eagle3-k3", "tp1/eagle3-k7"]
     (slider,) = plot.layout.sliders
     assert [step.label for step in slider.steps] == ["C=4", "C=8"]
     restyled = slider.steps[slider.active].args[0]
     assert list(plot.data[1].x) == restyled["x"][1], "it is drawn as its step says"
     assert restyled["x"] != slider.steps[0].args[0]["x"]
-    assert all(above > 0.0 for above in plot.data[-1].error_x.array[1:]), "measured steps have intervals"
+    assert all(above > 0.0 for above in plot.data[-2].error_x.array[1:]), "measured steps have intervals"
     assert figure.finding.startswith("An estimate at C=8: ")
     assert "plain steps" in figure.finding
+    assert all(text.endswith(" ms") for text in plot.data[-1].text)
     assert "`specload profile tp1/eagle3-k" in figure.reading
     assert "--from results/made --concurrency 8`" in figure.reading
 
