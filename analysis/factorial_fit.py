@@ -239,9 +239,9 @@ def _spanned(rows: np.ndarray, space: np.ndarray) -> list[bool]:
 def _ends(model: Any, rows: np.ndarray, df: int) -> Iterator[tuple[float, float, float]]:
     """Yield each contrast with the ends of its t interval; NaN ends without degrees of freedom."""
     test = model.t_test(rows)
-    values = np.atleast_1d(test.effect)
+    values = np.ravel(test.effect)  # of one contrast statsmodels makes a square
     half = np.full(len(values), np.nan)
     if df > 0:
-        half = float(stats.t.ppf(0.5 + CONFIDENCE / 2.0, df)) * np.atleast_1d(test.sd)
+        half = float(stats.t.ppf(0.5 + CONFIDENCE / 2.0, df)) * np.ravel(test.sd)
     for value, width in zip(values, half, strict=True):
         yield float(value), float(value - width), float(value + width)
