@@ -58,6 +58,7 @@ def _level_rows(
     figures = {f"{figure} {name}": values for name, own in logs.items() for figure, values in own.items()}
     fits = contrasts(group, figures)
     measured = group["outcome"] == MEASURED
+    blocks = group["block"].to_numpy(dtype=int)
     for arm in sorted(set(group.loc[measured, "arm"])):
         fact = facts[arm]
         if fact.counterfactual:
@@ -68,7 +69,7 @@ def _level_rows(
             means = {figure: _mean(values[own]) for figure, values in logs[name].items()}
             if not math.isfinite(means["speed"]):
                 continue
-            low, high = _interval(logs[name]["mal"][own], group.loc[own, "block"].to_numpy())
+            low, high = _interval(logs[name]["mal"][own], blocks[own])
             first = first or means
             yield {
                 "arm": fact.label,

@@ -15,6 +15,7 @@ from analysis.effect_sections import effects_section, layouts_section
 from analysis.frame import Sweep
 from analysis.goodput import goodput
 from analysis.ksweep import k_sweep
+from analysis.load_curves import load_curves
 from analysis.pareto import pareto
 from analysis.positions import positions
 from analysis.recommendation_table import recommendation
@@ -32,6 +33,7 @@ SECTIONS: dict[str, Callable[[Sweep], Section]] = {
     "step_cost": step_cost,
     "step_time": step_time,
     "best_k": best_k,
+    "load_curves": load_curves,
     "context": context,
     "capacity": capacity,
     "memory": memory,

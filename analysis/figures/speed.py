@@ -123,7 +123,7 @@ def _reading(sides: Sequence[Side], axis: Axis, *, crowded: bool, again: str) ->
             "Curves are the step-cost model T(C) = [a^p + (b C)^p]^(1/p), fitted to each arm by itself; user "
             "speed is tokens a step over T, total throughput C of these times the share of time in decode. "
             "Dashed is beyond the loads tried, where memory may run out. The slider reads both curves at one "
-            "concurrency, with ratios and their 95 % intervals of one comparison, which know of noise alone and "
+            "concurrency, with ratios and their 95 % intervals of one comparison: these know of noise alone, "
             "not of how far a curve misses."
         )
         told += [_parameters(side) for side in sides]
