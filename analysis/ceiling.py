@@ -39,7 +39,7 @@ MISSING = "no arm was measured beside a baseline; run `specload sweep -m drafter
 def ceiling(sweep: Sweep) -> Section:
     """Return one row a rung of each layout and level, the baseline first, and the rungs that are missing."""
     rows: list[dict[str, object]] = []
-    levels = list(level_parts(sweep))
+    levels = level_parts(sweep)
     for item in levels:
         rows += _rows(item)
     rows += _not_run(levels, sweep)

@@ -114,8 +114,16 @@ class LevelParts:
         return self.figure("h", arm)
 
 
-def level_parts(sweep: Sweep) -> Iterator[LevelParts]:
-    """Yield the levels of a sweep, ascending."""
+def level_parts(sweep: Sweep) -> tuple[LevelParts, ...]:
+    """Return the levels of a sweep, ascending; worked out once for all that ask."""
+    return sweep.once(_level_parts)
+
+
+def _level_parts(sweep: Sweep) -> tuple[LevelParts, ...]:
+    return tuple(_levels(sweep))
+
+
+def _levels(sweep: Sweep) -> Iterator[LevelParts]:
     cells = counted(sweep.cells)
     if cells.empty:
         return

@@ -6,10 +6,10 @@ Columns of `cells_frame`: those of `CELL_COLUMNS`, then the metrics under their 
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -61,6 +61,7 @@ _NAMED = 6
 """Most damaged files that a message names."""
 THRESHOLD = 0.02
 """Practical threshold where nothing names one, as a share."""
+_Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +74,20 @@ class Sweep:
     cells: pd.DataFrame
     """`cells_frame` of the results."""
     results: list[CellResult]
+    _made: dict[tuple[Any, ...], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What `once` has worked out."""
+
+    def once(self, make: Callable[..., _Made], *words: Hashable) -> _Made:
+        """Return `make(self, *words)`, worked out at the first call: several parts of an analysis ask for it.
+
+        Args:
+            make: a pure function of a module, whose value nobody changes.
+            words: what else it is a function of.
+        """
+        key = (make, *words)
+        if key not in self._made:
+            self._made[key] = make(self, *words)
+        return cast("_Made", self._made[key])
 
     @property
     def threshold(self) -> float:

@@ -50,12 +50,10 @@ class DrafterLevel:
     """Measured cells of these arms, the columns of `_OWN`."""
     fits: dict[str, Contrasts]
     """All arms of the level, by the names of `level_figures`."""
-
-    @property
-    def lengths(self) -> dict[int, float]:
-        """K -> mean acceptance length over the cells; those whose engine does not tell are left out."""
-        means = self.own.groupby("k")["spec/mal"].mean().dropna()
-        return {int(str(k)): float(value) for k, value in means.items()}
+    lengths: dict[int, float]
+    """K -> mean acceptance length over the cells; those whose engine does not tell are left out."""
+    errors: tuple[dict[int, float], int] | None
+    """Standard error of the log of each length, and its degrees of freedom; None without a second cell."""
 
     def length(self, k: int) -> tuple[float, float, float]:
         """Return the mean acceptance length at a K with its 95 % interval; NaN where it is not known.
@@ -63,10 +61,9 @@ class DrafterLevel:
         Its noise is that of all K together: the spread of the logs of the cells of one K.
         """
         value = self.lengths.get(k, math.nan)
-        error = self._length_errors()
-        if error is None or k not in error[0]:
+        if self.errors is None or k not in self.errors[0]:
             return value, math.nan, math.nan
-        half = t_quantile(error[1]) * error[0][k]
+        half = t_quantile(self.errors[1]) * self.errors[0][k]
         return value, value * math.exp(-half), value * math.exp(half)
 
     @property
@@ -79,15 +76,7 @@ class DrafterLevel:
         lengths = {k: value for k, value in self.lengths.items() if value > 0.0}
         if not lengths:
             return None
-        spread = self._length_errors()
-        return fit_alpha(lengths) if spread is None else fit_alpha(lengths, *spread)
-
-    def _length_errors(self) -> tuple[dict[int, float], int] | None:
-        """Return the standard error of the log of each length, and its degrees of freedom."""
-        known = self.own.loc[self.own["spec/mal"].gt(0.0), ["k", "spec/mal"]]
-        return pooled_error(
-            {int(str(k)): np.log(own.to_numpy()) for k, own in known.groupby("k")["spec/mal"]}
-        )
+        return fit_alpha(lengths) if self.errors is None else fit_alpha(lengths, *self.errors)
 
     def steps(self) -> Fit | None:
         """Return the straight line that fits the step times best."""
@@ -119,8 +108,15 @@ def level_figures(group: pd.DataFrame) -> dict[str, np.ndarray]:
     }
 
 
-def drafter_levels(sweep: Sweep) -> Iterator[DrafterLevel]:
-    """Yield every drafter of a sweep at every level, by name and level; counterfactual arms are none."""
+def drafter_levels(sweep: Sweep) -> tuple[DrafterLevel, ...]:
+    """Return every drafter of a sweep at every level, by name and level; counterfactual arms are none.
+
+    Worked out once for all that ask.
+    """
+    return sweep.once(_drafter_levels)
+
+
+def _drafter_levels(sweep: Sweep) -> tuple[DrafterLevel, ...]:
     facts = arm_facts(sweep.cells, sweep.plan)
     cells = counted(sweep.cells)
     found = []
@@ -144,9 +140,21 @@ def drafter_levels(sweep: Sweep) -> Iterator[DrafterLevel]:
                     facts=own,
                     own=group.loc[measured, _OWN],
                     fits=fits,
+                    lengths=_lengths(group.loc[measured]),
+                    errors=_length_errors(group.loc[measured]),
                 )
             )
-    yield from sorted(found, key=lambda item: (item.layout, item.family, item.level, item.oversubscribed))
+    return tuple(sorted(found, key=lambda item: (item.layout, item.family, item.level, item.oversubscribed)))
+
+
+def _lengths(own: pd.DataFrame) -> dict[int, float]:
+    means = own.groupby("k")["spec/mal"].mean().dropna()
+    return {int(str(k)): float(value) for k, value in means.items()}
+
+
+def _length_errors(own: pd.DataFrame) -> tuple[dict[int, float], int] | None:
+    known = own.loc[own["spec/mal"].gt(0.0), ["k", "spec/mal"]]
+    return pooled_error({int(str(k)): np.log(logs.to_numpy()) for k, logs in known.groupby("k")["spec/mal"]})
 
 
 def axis_of(sweep: Sweep) -> Axis:

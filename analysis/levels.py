@@ -6,9 +6,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd
 
+from analysis.contrasts import counted
 from analysis.fit import LevelFit, fit_figures, level_cells
+from analysis.frame import Sweep
 from analysis.objectives import OBJECTIVES
-from analysis.pairs import STRATUM, aa_spreads, log_metrics
+from analysis.pairs import STRATUM, baselines, log_metrics, spreads_of
 
 RUN = ["pair", "arm", "block", "segment", "role"]
 """What the levels of one engine run have in common."""
@@ -42,6 +44,7 @@ def fit_levels(cells: pd.DataFrame) -> list[Level]:
     runs = cells.groupby(RUN, sort=False).ngroup().to_numpy()
     arms = cells["arm"].to_numpy(dtype=object)
     logs = log_metrics(cells).to_numpy(dtype=float)
+    spreads = _spreads(cells)
     found = []
     for value, oversubscribed, places in _places(cells):
         group = cells.iloc[places]
@@ -51,12 +54,37 @@ def fit_levels(cells: pd.DataFrame) -> list[Level]:
                 value=value,
                 oversubscribed=oversubscribed,
                 fits=dict(zip(OBJECTIVES, fits, strict=True)),
-                spread=aa_spreads(group),
+                spread=spreads[value, oversubscribed],
                 runs=runs[places],
                 arms=arms[places],
             )
         )
     return found
+
+
+def planned_levels(sweep: Sweep) -> list[Level]:
+    """Return the fits of all cells of a sweep that analyses count; worked out once for all that ask."""
+    return sweep.once(_planned_levels)
+
+
+def _planned_levels(sweep: Sweep) -> list[Level]:
+    return fit_levels(counted(sweep.cells))
+
+
+def _spreads(cells: pd.DataFrame) -> dict[tuple[float, bool], dict[str, float | None]]:
+    """Return the A/A spreads of each level and condition: of whole strata, so one table tells all."""
+    known = {
+        (float(str(level)), bool(crowded)): spreads_of(own)
+        for (level, crowded), own in _judged_alike(cells).groupby(["level", "crowded"])
+    }
+    nothing = dict.fromkeys(OBJECTIVES)
+    return {(value, crowded): known.get((value, crowded), nothing) for value, crowded, _ in _places(cells)}
+
+
+def _judged_alike(cells: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of `baselines`, each with whether any cell of its stratum shared a core."""
+    crowded = cells.groupby(STRATUM)["oversubscribed"].any().rename("crowded").astype(bool)
+    return baselines(cells).merge(crowded.reset_index(), on=STRATUM, how="left", validate="one_to_one")
 
 
 def _fits(group: pd.DataFrame, logs: np.ndarray) -> list[LevelFit]:

@@ -70,7 +70,11 @@ def aa_spreads(cells: pd.DataFrame) -> dict[str, float | None]:
 
     None where no segment has both.
     """
-    table = baselines(cells)
+    return spreads_of(baselines(cells))
+
+
+def spreads_of(table: pd.DataFrame) -> dict[str, float | None]:
+    """Return the same of rows of `baselines`."""
     found: dict[str, float | None] = {}
     for name in OBJECTIVES:
         differences = table[f"aa_{name}"].dropna().to_numpy(dtype=float)

@@ -21,8 +21,9 @@ from analysis.objectives import DEFAULT, OBJECTIVES
 from analysis.rows import VerdictRow
 from analysis.schedule import Schedule, schedule_of
 from analysis.standings import Standing, standings
-from analysis.table import verdict_rows
+from analysis.table import planned_rows, verdict_rows
 from analysis.verdict import LOSES, NO_DIFFERENCE
+from jobs.result import CONFIRMATION
 
 CONFIRMED, PROVISIONAL, NO_NEED = "confirmed", "provisional", "needs none"
 
@@ -64,9 +65,12 @@ def recommend(sweep: Sweep, *, objective: str | None = None) -> Recommendation:
     Raises:
         ValueError: an unknown objective.
     """
-    objective = objective or str(sweep.plan.get("objective") or DEFAULT)
+    return sweep.once(_recommend, objective or str(sweep.plan.get("objective") or DEFAULT))
+
+
+def _recommend(sweep: Sweep, objective: str) -> Recommendation:
     threshold = sweep.threshold
-    rows, confirmed = _judged(sweep.cells, threshold=threshold, objective=objective)
+    rows, confirmed = _judged(sweep, threshold=threshold, objective=objective)
     candidates = candidates_of(sweep.cells)
     refuted = _refuted(rows, confirmed)
     every = {(row.arm, row.level): row for row in rows}
@@ -200,21 +204,21 @@ def _families(
 
 
 def _judged(
-    cells: pd.DataFrame, *, threshold: float, objective: str
+    sweep: Sweep, *, threshold: float, objective: str
 ) -> tuple[tuple[VerdictRow, ...], tuple[Confirmation, ...]]:
     """Return the verdicts on the planned cells, and what fresh blocks say of their winners."""
     if objective not in OBJECTIVES:
         message = f"objective {objective!r} is unknown; choose one of {', '.join(OBJECTIVES)}"
         raise ValueError(message)
-    planned = counted(cells)
-    fresh = cells[~cells["cell"].isin(planned["cell"])].reset_index(drop=True)
-    parts = [
-        verdict_rows(part, fit_levels(part), threshold=threshold, objective=objective)
-        if not part.empty
-        else ()
-        for part in (planned, fresh)
-    ]
-    return parts[0], confirmations(parts[1], objective=objective)
+    if counted(sweep.cells).empty:
+        planned: tuple[VerdictRow, ...] = ()
+    else:
+        planned = planned_rows(sweep, threshold=threshold, objective=objective)
+    fresh = sweep.cells[sweep.cells["kind"].eq(CONFIRMATION)].reset_index(drop=True)
+    if fresh.empty:
+        return planned, ()
+    rows = verdict_rows(fresh, fit_levels(fresh), threshold=threshold, objective=objective)
+    return planned, confirmations(rows, objective=objective)
 
 
 def _refuted(rows: Sequence[VerdictRow], confirmed: Sequence[Confirmation]) -> set[tuple[str, float]]:

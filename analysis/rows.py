@@ -6,7 +6,7 @@ from typing import Self
 
 from analysis.axis import AXES
 from analysis.crossover import Crossover
-from analysis.formulas import ratio_of
+from analysis.formulas import implied_step_ratio, ratio_of, uncached_share_ratio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +28,13 @@ class Ratio:
             return cls(value=ratio_of(estimate), pairs=pairs)
         low, high = ratio_of(estimate - half), ratio_of(estimate + half)
         return cls(value=ratio_of(estimate), lo=low, hi=high, pairs=pairs)
+
+
+def implied(mal: float | None, ratios: Mapping[str, Ratio | None]) -> tuple[float | None, float | None]:
+    """Return `step_ratio` and `uncached_share_ratio` of a `VerdictRow`: they follow from its other fields."""
+    speed, total, computed = (ratios.get(name) for name in ("user_speed", "total", "computed"))
+    step = implied_step_ratio(mal, speed.value) if mal and speed else None
+    return step, uncached_share_ratio(computed.value, total.value) if computed and total else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

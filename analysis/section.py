@@ -4,12 +4,13 @@ The terminal, the report and JSON all show the same sections, so an analysis is 
 from a sweep to a section, and one line in `analysis.sections`.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
+
+from analysis.plain_json import plain_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +44,18 @@ class Section:
     @property
     def visible(self) -> tuple[str, ...]:
         """Columns that people see, an interval's ends left to the figure they belong to."""
-        names = [str(name) for name in (self.shown or self.frame.columns)]
+        there = [str(name) for name in self.frame.columns]
+        names = [name for name in self.shown if name in there] if self.shown else there
         return tuple(name for name in names if _figure(name) == name or _figure(name) not in names)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the frame as plain values, None for what is missing."""
         return [
-            {str(name): _plain(value) for name, value in row.items()} for row in self.frame.to_dict("records")
+            {
+                str(name): plain_json(None if value is pd.NaT or value is pd.NA else value)
+                for name, value in row.items()
+            }
+            for row in self.frame.to_dict("records")
         ]
 
     def to_dict(self) -> dict[str, Any]:
@@ -67,11 +73,3 @@ class Section:
 def _figure(name: str) -> str:
     """Return the column that `x_lo` and `x_hi` are the interval of; other names as they are."""
     return name[:-3] if name.endswith(("_lo", "_hi")) else name
-
-
-def _plain(value: Any) -> Any:
-    """Return a frame's value as JSON knows it: numpy's scalars as Python's, what is not a number as None."""
-    value = value.item() if hasattr(value, "item") else value
-    if value is pd.NaT or value is pd.NA or (isinstance(value, float) and not math.isfinite(value)):
-        return None
-    return list(value) if isinstance(value, tuple) else value

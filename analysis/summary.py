@@ -91,7 +91,7 @@ def summarise(
         axis=items[0].axis,
         rows=rows,
         crossovers=crossover_rows(rows, levels),
-        baselines=_baseline_rows(planned),
+        baselines=baseline_rows(planned),
         aa_spread=_spreads(planned, levels),
         confirmations=_confirmations(cells, threshold=threshold, objective=objective),
         outcomes=outcomes,
@@ -126,7 +126,8 @@ def _confirmations(cells: pd.DataFrame, *, threshold: float, objective: str) -> 
     return confirmations(rows, objective=objective)
 
 
-def _baseline_rows(cells: pd.DataFrame) -> tuple[BaselineRow, ...]:
+def baseline_rows(cells: pd.DataFrame) -> tuple[BaselineRow, ...]:
+    """Return the figures of each baseline by layout, label and level."""
     measured = cells[(cells["role"] != TREATMENT) & (cells["outcome"] == MEASURED)]
     rows = []
     for _, group in measured.groupby(["layout", "label", "pair", "level"]):

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from analysis.contrasts import counted
 from analysis.fit import Contrast
-from analysis.formulas import implied_step_ratio, uncached_share_ratio
-from analysis.levels import Level
+from analysis.frame import Sweep
+from analysis.levels import Level, planned_levels
 from analysis.objectives import OBJECTIVES
 from analysis.pairs import LOGS, pairs_frame
-from analysis.rows import Ratio, VerdictRow
+from analysis.rows import Ratio, VerdictRow, implied
 from analysis.verdict import INVALID, NO_VERDICT, Verdict, decide, sign_flip_p, threshold_of
 from jobs.result import TREATMENT
 
@@ -57,6 +58,15 @@ def verdict_rows(
     return tuple(rows)
 
 
+def planned_rows(sweep: Sweep, *, threshold: float, objective: str) -> tuple[VerdictRow, ...]:
+    """Return the rows of all cells of a sweep that analyses count; worked out once for all that ask."""
+    return sweep.once(_planned_rows, threshold, objective)
+
+
+def _planned_rows(sweep: Sweep, threshold: float, objective: str) -> tuple[VerdictRow, ...]:
+    return verdict_rows(counted(sweep.cells), planned_levels(sweep), threshold=threshold, objective=objective)
+
+
 def _row(
     group: pd.DataFrame,
     used: pd.DataFrame,
@@ -70,8 +80,7 @@ def _row(
     contrasts = {} if level is None else {name: fit.contrasts.get(arm) for name, fit in level.fits.items()}
     ratios = {name: None if contrast is None else contrast.ratio for name, contrast in contrasts.items()}
     mal = _mean(used["spec/mal"].tolist())
-    speed, total, computed = ratios.get("user_speed"), ratios.get("total"), ratios.get("computed")
-    uncached = uncached_share_ratio(computed.value, total.value) if computed and total else None
+    step, uncached = implied(mal, ratios)
     verdict = _verdict(group, contrasts.get(objective), level, threshold=threshold, objective=objective)
     unjudged = None
     if verdict.word != INVALID and crowded:
@@ -93,7 +102,7 @@ def _row(
         threshold=verdict.threshold,
         **ratios,
         mal=mal,
-        step_ratio=implied_step_ratio(mal, speed.value) if mal and speed else None,
+        step_ratio=step,
         uncached_share_ratio=uncached,
         sign_flip_p=sign_flip_p([float(value) for value in used[LOGS[objective]]]),
         more_blocks=None if unjudged else verdict.more_blocks,

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from analysis.formulas import implied_step_ratio, uncached_share_ratio
 from analysis.objectives import DEFAULT, OBJECTIVES
 from analysis.others.crossing import unpaired_crossovers
 from analysis.others.run import OtherResultsError
 from analysis.others.welch import UnpairedContrast, unpaired_contrasts
 from analysis.pairs import log_metric
-from analysis.rows import BaselineRow, VerdictRow
-from analysis.summary import Summary
+from analysis.rows import VerdictRow, implied
+from analysis.summary import Summary, baseline_rows
 from analysis.verdict import INVALID, UNDECIDED, Verdict, decide, threshold_of
 from jobs.result import MEASURED, OUTCOMES, TREATMENT
 
@@ -83,7 +82,7 @@ def unpaired_summary(
         axis=str(cells["axis"].iloc[0]),
         rows=rows,
         crossovers=unpaired_crossovers(cells, rows, trust_repeats=trust_repeats),
-        baselines=_baselines(cells),
+        baselines=baseline_rows(cells),
         outcomes={outcome: counts.get(outcome, 0) for outcome in OUTCOMES},
         unpaired=True,
         caveats=(UNPAIRED, *_caveats(cells, rows), *notes),
@@ -103,7 +102,7 @@ def _row(
     measured = own[own["outcome"] == MEASURED]
     mal = measured["spec/mal"].mean()
     mal = None if pd.isna(mal) else float(mal)
-    speed, total, computed = ratios.get("user_speed"), ratios.get("total"), ratios.get("computed")
+    step, uncached = implied(mal, ratios)
     verdict = _verdict(own, base, found.get(objective), threshold=threshold, objective=objective)
     return VerdictRow(
         arm=str(first["arm"]),
@@ -120,10 +119,8 @@ def _row(
         threshold=verdict.threshold,
         **ratios,
         mal=mal,
-        step_ratio=implied_step_ratio(mal, speed.value) if mal and speed else None,
-        uncached_share_ratio=uncached_share_ratio(computed.value, total.value)
-        if computed and total
-        else None,
+        step_ratio=step,
+        uncached_share_ratio=uncached,
         sign_flip_p=None,
         more_blocks=verdict.more_blocks,
         outcomes=dict(sorted(Counter(own["outcome"]).items())),
@@ -214,24 +211,3 @@ def _caveats(cells: pd.DataFrame, rows: Sequence[VerdictRow]) -> list[str]:
             "user speed tell arms apart"
         )
     return found
-
-
-def _baselines(cells: pd.DataFrame) -> tuple[BaselineRow, ...]:
-    measured = cells[(cells["role"] != TREATMENT) & (cells["outcome"] == MEASURED)]
-    rows = []
-    for _, group in measured.groupby(["label", "pair", "level"], sort=True):
-        first = group.iloc[0]
-        means = {name: float(log_metric(group, name).mean()) for name in OBJECTIVES}
-        rows.append(
-            BaselineRow(
-                label=str(first["label"]),
-                pair=str(first["pair"]),
-                layout=str(first["layout"]),
-                level=float(first["level"]),
-                cells=len(group),
-                values={
-                    name: math.exp(mean) if math.isfinite(mean) else None for name, mean in means.items()
-                },
-            )
-        )
-    return tuple(rows)
