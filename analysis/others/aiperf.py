@@ -1,33 +1,45 @@
 """Exports of AIPerf: `profile_export_aiperf.json`, with the requests of `profile_export.jsonl` beside it.
 
-Counting, by its source (0.13; files of 0.3 have the same metrics): throughputs are tokens of the answered
-requests over first dispatch to last response, warm-up left out; input tokens are the client's, cached or not;
+Counting, by its source and by runs of 0.13 (files of 0.3 have the same metrics): "benchmark duration" is
+first dispatch to last response, and is what is divided by here; its own rates divide by the whole phase,
+which is longer. Tokens are the client's, cached or not, unless the server told its own (`aiperf_tokens`);
 "inter token latency" is a request's (latency - TTFT) / (n - n_first), what this program calls TPOT, n_first
 being the server's per-chunk usage where asked for and else 1; gaps between chunks are "inter chunk latency";
 percentiles interpolate linearly.
 """
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from analysis.others.requests import Request, few, pooled
+from analysis.others.aiperf_requests import MILLISECONDS, requests_beside
+from analysis.others.aiperf_tokens import Tokens, draft_length, speculation, tokens_of
+from analysis.others.requests import few, pooled
 from analysis.others.run import OtherResultsError, OtherRun, Reading
 from analysis.others.values import inner, known, number, positive
 
 TOOL = "AIPerf"
 NAMES = ("profile_export_aiperf.json",)
+PHASES = "phases"
+"""Folder beside an export, with an export of the same name for each phase: parts of the same run."""
 WHOLE_RUN = "first dispatch to last response, ramp and drain included"
+SERVED = "tokens by the server's usage"
+COUNTED = "tokens by the client's tokenizer"
 OF_MEANS = "1000 / mean inter token latency: a mean over requests (profile_export.jsonl gives the pooled)"
 FIRST_TOLD = "tokens of the first chunk by --per-chunk-usage, else one"
-_MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "sec": 1e3, "s": 1e3, "seconds": 1e3}
-"""Unit of a duration -> milliseconds."""
 
 
 def matches(document: Mapping[str, Any]) -> bool:
     """Whether a JSON object is an export of this tool."""
     return "input_config" in document and isinstance(inner(document, "request_throughput", "unit"), str)
+
+
+def part_of(path: Path) -> Path | None:
+    """Return the export of the whole run of which a file holds one phase; None where it is no such part."""
+    if path.parent.parent.name != PHASES:
+        return None
+    whole = path.parent.parent.with_name(path.name)
+    return whole if whole.is_file() else None
 
 
 def read(document: Mapping[str, Any], source: str, path: Path) -> Reading:
@@ -36,6 +48,9 @@ def read(document: Mapping[str, Any], source: str, path: Path) -> Reading:
     Raises:
         OtherResultsError: a damaged file of requests, or an unknown unit.
     """
+    whole = part_of(path)
+    if whole is not None:
+        return Reading(notes=(f"{source} left out: it is a phase of the run that {whole} tells of",))
     level = _level(document)
     if level is None:
         told = (
@@ -43,9 +58,9 @@ def read(document: Mapping[str, Any], source: str, path: Path) -> Reading:
             "run it with --concurrency or --request-rate"
         )
         return Reading(notes=(told,))
-    records = _records_beside(path)
-    detail = list(_requests(records)) if records is not None else []
-    metrics = _summary(document, source) | (pooled(detail) if detail else {})
+    tokens = tokens_of(document)
+    detail = requests_beside(path, usual=NAMES, served=tokens.served)
+    metrics = _summary(document, tokens, source) | (pooled(detail) if detail else {})
     answered = int(_average(document, "request_count") or 0)
     failed = int(_average(document, "error_request_count") or 0)
     info = document.get("run_info")
@@ -58,15 +73,16 @@ def read(document: Mapping[str, Any], source: str, path: Path) -> Reading:
                 axis=level[0],
                 level=level[1],
                 metrics=metrics,
-                definitions=_definitions(metrics, detailed=bool(detail)),
+                definitions=_definitions(metrics, served=tokens.served, detailed=bool(detail)),
                 # trials of one plan run against whatever serves: the tool starts no server of its own
                 start=str(inner(info, "sweep_id") or source),
                 model=_model(document),
+                k=draft_length(document),
                 drafts=_average(document, "total_spec_decode_steps"),
                 requests=answered + failed,
                 failed=failed,
                 failure=_failure(document, answered),
-                caveats=few(*level, answered),
+                caveats=(*few(*level, answered), *tokens.caveats),
             ),
         )
     )
@@ -103,42 +119,41 @@ def _average(document: Mapping[str, Any], name: str) -> float | None:
     return number(inner(document, name, "avg"))
 
 
-def _summary(document: Mapping[str, Any], source: str) -> dict[str, float]:
+def _summary(document: Mapping[str, Any], tokens: Tokens, source: str) -> dict[str, float]:
     def latency(name: str, share: str) -> float | None:
         value, unit = positive(inner(document, name, share)), inner(document, name, "unit")
         if value is None:
             return None
-        if unit not in _MS:
+        if unit not in MILLISECONDS:
             message = (
-                f"{source} has {name} in {unit!r}, which is no unit of time known here ({', '.join(_MS)})"
+                f"{source} has {name} in {unit!r}, which is no unit of time known here "
+                f"({', '.join(MILLISECONDS)})"
             )
             raise OtherResultsError(message)
-        return value * _MS[unit]
+        return value * MILLISECONDS[unit]
 
     duration = latency("benchmark_duration", "avg")
-    seconds = None if duration is None else duration / 1e3
-    total, output = (_average(document, f"{name}_token_throughput") for name in ("total", "output"))
-    prompt, answer = _average(document, "total_isl"), _average(document, "total_osl")
-    if total is None and seconds and prompt is not None and answer is not None:
-        total = (prompt + answer) / seconds
-    cached = _average(document, "total_usage_prompt_cache_read_tokens")
-    computed = total - cached / seconds if total is not None and cached is not None and seconds else None
-    tpot = latency("inter_token_latency", "avg")
+
+    def rate(count: float | None, name: str = "") -> float | None:
+        """Return a count a second; without count or duration the tool's own figure."""
+        if count is None or duration is None:
+            return _average(document, name)
+        return count / (duration / 1e3)
+
+    fresh = None if tokens.total is None or tokens.cached is None else tokens.total - tokens.cached
+    gap = latency("inter_token_latency", "avg")
     metrics: dict[str, float | None] = {
-        "throughput/total_tok_s": total,
-        "throughput/computed_tok_s": computed,
-        "throughput/output_tok_s": output,
-        "fixed_work/total_tok_s": total,
-        "fixed_work/computed_tok_s": computed,
-        "fixed_work/output_tok_s": output,
-        "fixed_work/seconds": seconds,
-        "user/speed_tok_s": None if tpot is None else 1e3 / tpot,
-        "spec/mal": positive(inner(document, "spec_decode_token_weighted_acceptance_length", "avg")),
-        "spec/drafts": positive(inner(document, "total_spec_decode_steps", "avg")),
-        "cache/client_cached_tokens": cached,
+        "throughput/total_tok_s": rate(tokens.total, "total_token_throughput"),
+        "throughput/computed_tok_s": rate(fresh),
+        "throughput/output_tok_s": rate(tokens.output, "output_token_throughput"),
+        "fixed_work/total_tok_s": rate(tokens.counted_total, "total_token_throughput"),
+        "fixed_work/output_tok_s": rate(tokens.counted_output, "output_token_throughput"),
+        "fixed_work/seconds": None if duration is None else duration / 1e3,
+        "user/speed_tok_s": None if gap is None else 1e3 / gap,
+        "cache/client_cached_tokens": tokens.cached,
         "slo/goodput_req_s": _average(document, "goodput"),
-        "tokens/client_prompt": prompt,
-        "tokens/client_output": answer,
+        "tokens/client_prompt": tokens.prompt,
+        "tokens/client_output": tokens.output,
     }
     for name, tag in (
         ("ttft", "time_to_first_token"),
@@ -147,60 +162,22 @@ def _summary(document: Mapping[str, Any], source: str) -> dict[str, float]:
         ("e2el", "request_latency"),
     ):
         metrics |= {f"latency/{name}_{share}_ms": latency(tag, share) for share in ("p50", "p95", "p99")}
-    return known(metrics)
+    return known(metrics | speculation(document))
 
 
-def _records_beside(path: Path) -> Path | None:
-    """Return the file of single requests that belongs to an export, if it is there."""
-    name = "profile_export.jsonl" if path.name in NAMES else f"{path.stem}.jsonl"
-    found = path.with_name(name)
-    return found if found.is_file() else None
-
-
-def _requests(path: Path) -> Iterator[Request]:
-    with path.open(encoding="utf-8") as lines:
-        for place, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                record = json.loads(line)
-            except ValueError as error:
-                message = f"{path} line {place} is no JSON ({error}); remove the file, or export it again"
-                raise OtherResultsError(message) from error
-            request = _request(record)
-            if request is not None:
-                yield request
-
-
-def _request(record: Mapping[str, Any]) -> Request | None:
-    """Return an answered request of the profiling phase; None for any other."""
-    metadata = record.get("metadata") or {}
-    if record.get("error") or "warmup" in (metadata.get("benchmark_phase"), metadata.get("phase_kind")):
-        return None
-
-    def milliseconds(name: str) -> float | None:
-        value, unit = inner(record, "metrics", name, "value"), inner(record, "metrics", name, "unit")
-        found = number(value)
-        return None if found is None or unit not in _MS else found * _MS[unit]
-
-    ttft, whole = milliseconds("time_to_first_token"), milliseconds("request_latency")
-    tokens = number(inner(record, "metrics", "output_sequence_length", "value"))
-    if ttft is None or whole is None or tokens is None:
-        return None
-    gap = milliseconds("inter_token_latency")
-    first = tokens - (whole - ttft) / gap if gap else 1.0
-    return Request(ttft_s=ttft / 1e3, e2el_s=whole / 1e3, tokens=tokens, first_tokens=first)
-
-
-def _definitions(metrics: Mapping[str, float], *, detailed: bool) -> dict[str, str]:
+def _definitions(metrics: Mapping[str, float], *, served: bool, detailed: bool) -> dict[str, str]:
+    by = SERVED if served else COUNTED
+    speed = f"{FIRST_TOLD}; {by if detailed else COUNTED}"
     told = {
-        "throughput/total_tok_s": f"{WHOLE_RUN}; cached prompts count",
-        "throughput/computed_tok_s": f"{WHOLE_RUN}; total less the cached prompt tokens of usage",
-        "throughput/output_tok_s": WHOLE_RUN,
-        "user/speed_tok_s": FIRST_TOLD if detailed else f"{OF_MEANS}; {FIRST_TOLD}",
-        "latency/tpot_p50_ms": FIRST_TOLD,
-        "latency/tpot_p95_ms": FIRST_TOLD,
+        "throughput/total_tok_s": f"{WHOLE_RUN}; {by}; cached prompts count",
+        "throughput/computed_tok_s": f"{WHOLE_RUN}; {by}; total less the cached prompt tokens of usage",
+        "throughput/output_tok_s": f"{WHOLE_RUN}; {by}",
+        "user/speed_tok_s": speed if detailed else f"{OF_MEANS}; {speed}",
+        "latency/tpot_p50_ms": speed,
+        "latency/tpot_p95_ms": speed,
         "slo/goodput_req_s": "limits of the run's own --goodput",
+        "tokens/client_output": by,
+        "tokens/client_prompt": by,
     }
     return {name: words for name, words in told.items() if name in metrics}
 

@@ -21,6 +21,8 @@ class Format:
     """The object, its name in messages, its file."""
     files: tuple[str, ...] = ()
     """Patterns of the names that its tool gives its files."""
+    part: Callable[[Path], Path | None] = lambda _: None
+    """The file of the whole run, of one that holds a part of it and is left out of a folder."""
 
 
 def _vllm(document: Mapping[str, Any], source: str, path: Path) -> Reading:
@@ -31,7 +33,7 @@ def _vllm(document: Mapping[str, Any], source: str, path: Path) -> Reading:
 FORMATS = (
     Format(name="vllm bench sweep serve", matches=vllm_bench.matches, read=_vllm, files=vllm_sweep.RUNS),
     Format(name="vllm bench sweep serve, failure", matches=vllm_sweep.matches, read=vllm_sweep.read),
-    Format(name="AIPerf", matches=aiperf.matches, read=aiperf.read, files=aiperf.NAMES),
+    Format(name="AIPerf", matches=aiperf.matches, read=aiperf.read, files=aiperf.NAMES, part=aiperf.part_of),
     Format(name="GuideLLM", matches=guidellm.matches, read=guidellm.read, files=guidellm.NAMES),
 )
 """`vllm bench serve` leaves the names of its files to its user; a sweep's runs are the same objects."""

@@ -20,7 +20,7 @@ from jobs.result import FAILED, INVALID, MEASURED, OPENING, TREATMENT, CellResul
 
 FAILED_SHARE = 0.01
 """Runs with a larger share of failed requests are invalid: what failed was left out of their figures."""
-WHOLE_RUN = "over the whole run, as not every run tells its window"
+WHOLE_RUN = "over the whole run, as the runs do not all tell the same window and counts"
 WINDOWED = ("total_tok_s", "output_tok_s")
 """Throughputs that a run has over its window, or only over all its work."""
 NO_DRAFTS = "the server counted no drafts in this run: was it speculating?"

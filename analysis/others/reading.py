@@ -46,6 +46,13 @@ def _of(path: Path) -> Iterator[Path]:
     if (path / "plan.json").is_file():
         message = f"{path} is a sweep of specload; `specload report {path}` judges it, in pairs"
         raise OtherResultsError(message)
-    patterns = [pattern for entry in FORMATS for pattern in entry.files]
-    named = sorted({file for pattern in patterns for file in path.rglob(pattern) if file.is_file()})
+    named = sorted(
+        {
+            file
+            for entry in FORMATS
+            for pattern in entry.files
+            for file in path.rglob(pattern)
+            if file.is_file() and entry.part(file) is None
+        }
+    )
     yield from named or sorted(path.rglob("*.json"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from analysis.others.aiperf import FIRST_TOLD, matches, read
+from analysis.others.aiperf import COUNTED, FIRST_TOLD, matches, read
 from analysis.others.run import OtherResultsError
 
 Make = Callable[..., dict[str, Any]]
@@ -94,7 +94,7 @@ def test_the_requests_beside_it_are_pooled(tmp_path: Path, make_aiperf: Make) ->
     (run,) = read(make_aiperf(), "a", path).runs
     assert run.metrics["user/speed_tok_s"] == pytest.approx(108 / 2.0)
     assert run.metrics["latency/decode_share"] == pytest.approx(2.0 / 2.2)
-    assert run.definitions["user/speed_tok_s"] == FIRST_TOLD
+    assert run.definitions["user/speed_tok_s"] == f"{FIRST_TOLD}; {COUNTED}"
     (tmp_path / "profile_export.jsonl").write_text("{\n", encoding="utf-8")
     with pytest.raises(OtherResultsError, match=r"profile_export\.jsonl line 1 is no JSON"):
         read(make_aiperf(), "a", path)
