@@ -111,7 +111,11 @@ def state_of(curve: Curve, search: Search, prices: Prices) -> SearchState:
     found = find_crossover(curve.levels, curve.means, curve.covariance, curve.df)
     axis = AXES[curve.axis]
     if not curve.levels or curve.covariance is None:
-        why = "nothing was measured twice beside a baseline, so nothing is known of the noise"
+        beside = " beside a baseline" if search.kind == CROSSOVER else ""
+        why = (
+            f"no level was measured in two blocks{beside}, so nothing is known of the noise (oversubscribed "
+            "and invalid cells do not count)"
+        )
         return SearchState(curve=curve, crossover=found, status=UNKNOWN, text=f"{curve.label}: {why}")
     what = _what(search)
     low, high = ends(found, curve.levels)

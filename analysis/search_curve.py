@@ -68,15 +68,17 @@ def ratio_curves(cells: pd.DataFrame, objective: str) -> list[Curve]:
 def slo_curves(cells: pd.DataFrame, limits: Mapping[str, float]) -> list[Curve]:
     """Return the log of limit over p95 of every arm and baseline, the least over the limits, by label.
 
+    Oversubscribed cells count as not measured.
+
     Args:
         cells: the rows of `cells_frame` that count.
         limits: ms by name in `LATENCIES`, at least one.
     """
-    own = cells[(cells["counterfactual"] == "") & ~cells["oversubscribed"].astype(bool)]
+    own = cells[cells["counterfactual"] == ""]
     room = np.column_stack(
         [np.log(limit / own[LATENCIES[name]].to_numpy(dtype=float)) for name, limit in limits.items()]
     )
-    measured = (own["outcome"] == MEASURED).to_numpy(dtype=bool)
+    measured = ((own["outcome"] == MEASURED) & ~own["oversubscribed"].astype(bool)).to_numpy(dtype=bool)
     table = own.assign(room=np.where(measured, room.min(axis=1), np.nan))
     tables = {
         str(arm): group.pivot_table(index="level", columns=["block", "segment"], values="room", dropna=False)
