@@ -74,7 +74,7 @@ def step_times(sweep: Sweep) -> tuple[StepTimes, ...]:
 
 def step_time(sweep: Sweep) -> Section:
     """Return one row a step with the milliseconds of its parts."""
-    found = step_times(sweep)
+    found = sweep.once(step_times)
     used = {part for group in found for step in group.steps for part in step.parts}
     names = [name for name in PARTS if name in used]
     frame = pd.DataFrame(
@@ -174,7 +174,7 @@ def _of_engine(engine: EngineStep, profile: Profile, forced: set[str]) -> Step:
 
 def _fitted(sweep: Sweep) -> Iterator[StepTimes]:
     """Yield the steps of each level by the fitted costs; where cores were shared only if they always were."""
-    arms, costs = k_sweep(sweep).frame, step_cost(sweep).frame
+    arms, costs = sweep.once(k_sweep).frame, sweep.once(step_cost).frame
     if arms.empty or costs.empty:
         return
     keys = ["drafter", "layout", "level", "oversubscribed"]

@@ -30,7 +30,7 @@ PANELS = (("mal", "MAL<br>(tokens a step)"), ("speed_ratio", "decode speed<br>ov
 
 def context(sweep: Sweep, summary: Summary) -> tuple[Figure, ...]:
     """Return acceptance length and decode speed over the baseline's, by range of context lengths."""
-    section = analysis_context.context(sweep)
+    section = sweep.once(analysis_context.context)
     frame = section.frame
     if frame.empty:
         return (_absent(section.missing),)

@@ -153,7 +153,8 @@ def build_context(sweep: Sweep, summary: Summary) -> Page:
     cells = sweep.results
     labels = arm_labels(cells)
     found = recommend(sweep, objective=summary.objective) if cells else None
-    sections = (*summary_sections(summary), *(make(sweep) for make in SECTIONS.values())) if cells else ()
+    made = [sweep.once(make) for make in SECTIONS.values()] if cells else []
+    sections = (*summary_sections(summary), *made) if cells else ()
     return Page(
         sweep=sweep,
         summary=summary,
