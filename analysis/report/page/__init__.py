@@ -8,7 +8,7 @@ from analysis.report.page.shell import render_page
 from analysis.report.page.tables import MARKS, arm_marks
 from jobs.result import CellResult
 
-CELLS = 2500
+CELLS = 1000
 """Cells that the table of all cells shows; a browser is slow with more."""
 TROUBLES = 60
 """Cells without a measurement whose reason and last lines are shown."""

@@ -10,14 +10,14 @@ import pandas as pd
 from analysis.report.section import cell_text, heading
 from analysis.section import Section
 
-MOST_ROWS = 600
+MOST_ROWS = 300
 """Rows of one table on the page; the others are told how to be had."""
 LONG_ROWS = 150
 """Rows from which a table stays folded on paper."""
-OPEN_ROWS = 14
-"""A table of so many rows stands open."""
-LONG = 36
-"""Characters from which a column of text is wide."""
+OPEN_ROWS, FEW_ROWS = 24, 8
+"""The first table of a chapter stands open up to so many rows, and any other up to these."""
+WIDE, LONG = 36, 100
+"""Characters from which a column of text is wide, and from which it stands below its row."""
 CHIPS = ("verdict", "verdict_a", "verdict_b", "status", "outcome")
 """Columns whose words come from a fixed set, and are shown as chips."""
 MARKS = {
@@ -39,7 +39,7 @@ class Column:
     heading: str
     definition: str
     kind: str
-    """`number`, `word`, `wide` or `state`: its class."""
+    """`number`, `word`, `wide`, `long` (text below its row) or `state`: its class."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,11 +74,6 @@ class Table:
     """Rows of the section; more than `rows` where some were left out."""
     marked: int
     """Index of the column that the marks stand in."""
-
-    @property
-    def is_short(self) -> bool:
-        """Whether it stands open."""
-        return self.count <= OPEN_ROWS
 
 
 def arm_marks(cells: pd.DataFrame) -> dict[str, tuple[str, ...]]:
@@ -129,7 +124,7 @@ def _column(section: Section, name: str, rows: Sequence[Mapping[str, Any]]) -> C
         kind = "state"
     else:
         longest = max((len(row[name]) for row in rows if isinstance(row[name], str)), default=0)
-        kind = "wide" if longest > LONG else "word"
+        kind = "word" if longest <= WIDE else "wide" if longest <= LONG else "long"
     return Column(name=name, heading=heading(name), definition=section.columns.get(name, ""), kind=kind)
 
 
