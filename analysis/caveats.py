@@ -5,6 +5,7 @@ whole, and that before what touches single rows. Each caveat is one plain senten
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from analysis.table import DISAGREE_SHARES, DISAGREE_WINDOW
 from analysis.verdict import INVALID, UNDECIDED
 from jobs.result import MEASURED
 
+_FIGURE = re.compile(r"\d[\d.,]*")
 NAMED = 3
 """Rows or arms that one caveat names; the others are counted."""
 TEXTS = {
@@ -179,12 +181,14 @@ def _sweep(known: _Known) -> Iterator[str]:
 
 def _row_caveats(known: _Known) -> Iterator[str]:
     said = (DISAGREE_WINDOW, DISAGREE_SHARES)
-    where: dict[str, list[str]] = {}
+    # one that differs in its figures alone is told once, with the first row's
+    alike: dict[str, tuple[str, list[str]]] = {}
     for row in known.rows:
         for caveat in row.caveats:
             if not caveat.startswith(said):
-                where.setdefault(caveat, []).append(f"{row.label} {row.at}")
-    yield from (f"{caveat} ({_some(places)})" for caveat, places in where.items())
+                _, places = alike.setdefault(_FIGURE.sub("#", caveat), (caveat, []))
+                places.append(f"{row.label} {row.at}")
+    yield from (f"{caveat} ({_some(dict.fromkeys(places))})" for caveat, places in alike.values())
 
 
 def _rows_that_say(known: _Known, beginning: str, told: str) -> Iterator[str]:

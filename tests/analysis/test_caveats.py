@@ -48,9 +48,10 @@ def test_a_spread_above_the_threshold_is_told_with_its_level(make_sweep) -> None
 
 
 def test_one_block_goes_before_what_is_only_of_rows(make_sweep) -> None:
-    found = caveats(make_sweep(blocks=1, caveats=("something small",)))
+    cells = make_sweep(blocks=1)
+    found = caveats([dataclasses.replace(cell, caveats=(f"{cell.level:g} went wrong",)) for cell in cells])
     assert found[0].startswith("one block:")
-    assert found[-1] == "something small (tp1/ngram-k3 C=1, tp1/ngram-k3 C=4, tp1/ngram-k3 C=16)"
+    assert found[-1] == "1 went wrong (tp1/ngram-k3 C=1, tp1/ngram-k3 C=4, tp1/ngram-k3 C=16)"
     assert sum("block" in caveat and "noise" in caveat for caveat in found) == 1
 
 

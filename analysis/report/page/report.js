@@ -4,10 +4,21 @@
 
 const figures = new Map();  // element -> what it draws
 
+const NARROW = 480;  // pixels
+
+// Titles of axes would not fit on a phone.
+function shrink(layout) {
+  layout.font = { ...layout.font, size: 11 };
+  for (const [name, axis] of Object.entries(layout)) {
+    if (/^[xy]axis\d*$/.test(name) && axis.title) axis.title.font = { ...axis.title.font, size: 11 };
+  }
+}
+
 function draw(element) {
   if (!figures.has(element)) return;
   const { data, layout, steps } = figures.get(element);
   figures.delete(element);
+  if (element.clientWidth < NARROW) shrink(layout);
   Plotly.newPlot(element, data, layout, { displayModeBar: false, responsive: true });
   const slider = element.parentElement.querySelector("input[type=range]");
   if (slider) move(element, slider, steps);
@@ -67,13 +78,18 @@ function compare(a, b, sign) {
 
 function sort(table, column, order) {
   const body = table.tBodies[0];
-  table.firstOrder ??= [...body.rows];
-  const rows = [...table.firstOrder];
+  // A row goes with the lines of text below it.
+  table.firstOrder ??= [...body.rows].reduce((groups, row) => {
+    if (row.className === "more") groups.at(-1).push(row);
+    else groups.push([row]);
+    return groups;
+  }, []);
+  const groups = [...table.firstOrder];
   if (order !== "none") {
-    const values = new Map(rows.map((row) => [row, valueOf(row, column)]));
-    rows.sort((a, b) => compare(values.get(a), values.get(b), order === "ascending" ? 1 : -1));
+    const values = new Map(groups.map((group) => [group, valueOf(group[0], column)]));
+    groups.sort((a, b) => compare(values.get(a), values.get(b), order === "ascending" ? 1 : -1));
   }
-  body.append(...rows);
+  body.append(...groups.flat());
 }
 
 for (const table of document.querySelectorAll("table.sortable")) {

@@ -14,7 +14,7 @@ from analysis.axis import number
 from analysis.figures import Figure
 from analysis.report.format import FILTERS
 from analysis.report.page.plots import plot_of
-from analysis.report.page.tables import LONG_ROWS, table_of
+from analysis.report.page.tables import FEW_ROWS, LONG_ROWS, OPEN_ROWS, table_of
 from analysis.report.section import heading
 from analysis.untrusted import for_html
 
@@ -68,6 +68,9 @@ def render_page(
         as_markup=Markup,
         table_of=lambda section: table_of(section, marks),
         long=LONG_ROWS,
+        few_open=FEW_ROWS,
+        most_open=OPEN_ROWS,
+        open=False,
         prints_all=prints_all,
         level=number,
         **values,
