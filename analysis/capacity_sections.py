@@ -12,8 +12,8 @@ from analysis.section import Section
 from jobs.result import CellResult
 
 NOT_TOLD = (
-    "no engine of this sweep told its KV capacity; one that somebody else runs does so on its metrics page "
-    "(`engine=endpoint`), if at all"
+    "no engine of this sweep told its KV capacity, as one that somebody else runs may not; "
+    "`specload sweep -m engine=vllm drafter=... drafter.k=...` measures with one that does"
 )
 NOT_MATCHED = (
     "no baseline with matched KV was measured; `specload sweep -m drafter=... drafter.k=... "
