@@ -39,10 +39,10 @@ MOST = 4
 _FINE = 48
 _TICKS = (0.5, 0.6, 0.7, 0.8, 1, 1.2, 1.5, 2, 3, 4, 6, 10)
 READING = (
-    "Bold: end-to-end speed-up G against decode speed-up x at the decode share measured without a drafter, "
-    "its 95 % interval as a band, its cap 1/(1 - f) dotted; thin: other shares. All time but decode stays as "
-    "it is here (`specload target` reckons with what each drafter did to it). The control marks what a "
-    "target needs."
+    "Bold, over a logarithmic axis: end-to-end speed-up G against decode speed-up x at the decode share "
+    "measured without a drafter, its 95 % interval as a band, its cap 1/(1 - f) dotted; thin: other shares. "
+    "All time but decode stays as it is here (`specload target` reckons with what each drafter did to it). "
+    "The control marks what a target needs."
 )
 
 
@@ -96,12 +96,12 @@ class _View:
 
     @property
     def grid(self) -> list[float]:
-        low = min([1.0, *(share.decode[0] for share in self.reached)])
+        low = min([1.0, *(0.95 * _lowest(share.decode) for share in self.reached)])
         return [float(f"{x:.5g}") for x in np.geomspace(low, WIDEST, _FINE)]
 
     def plot(self) -> go.Figure:
         figure = go.Figure()
-        apply_style(figure, x="decode speed-up x, log scale", y="end-to-end speed-up G")
+        apply_style(figure, x="decode speed-up x", y="end-to-end speed-up G")
         grid = self.grid
         for share in PLAIN_SHARES:
             self._curve(figure, share, {"color": NEUTRAL, "width": 1}, "", f"f={share:g}")
@@ -133,11 +133,13 @@ class _View:
             )
         )
         self._axes(figure)
+        box = 24 + 15 * len(self.drawn)
+        figure.update_layout(margin_t=12 + box, height=430 + box)
         self._slider(figure)
         return figure
 
     def _axes(self, figure: go.Figure) -> None:
-        low = min([0.95, *(0.95 * share.gain[0] for share in self.reached)])
+        low = min([0.95, *(0.97 * _lowest(share.gain) for share in self.reached)])
         figure.update_yaxes(range=[low, TALLEST])
         figure.update_xaxes(
             type="log",
@@ -145,8 +147,8 @@ class _View:
             tickvals=list(_TICKS),
             ticktext=[f"{tick:g}" for tick in _TICKS],
         )
-        for share in PLAIN_SHARES:
-            leaves = required_decode_speed_up(TALLEST * 0.97, share)
+        for place, share in enumerate(PLAIN_SHARES):  # at heights of their own, where lines are close
+            leaves = required_decode_speed_up(TALLEST * (0.8 + 0.05 * place), share)
             x = WIDEST if leaves is None or leaves > WIDEST else leaves
             figure.add_annotation(
                 x=math.log10(x),
@@ -163,7 +165,7 @@ class _View:
             xref="paper",
             yref="paper",
             xanchor="left",
-            yanchor="top",
+            yanchor="bottom",
             align="left",
             showarrow=False,
             font={"size": 11},
@@ -233,8 +235,8 @@ class _View:
             go.Scatter(
                 x=decode[0],
                 y=gain[0],
-                error_x=interval_bars(*decode),
-                error_y=interval_bars(*gain),
+                error_x={**interval_bars(*decode), "color": NEUTRAL},
+                error_y={**interval_bars(*gain), "color": NEUTRAL},
                 mode="markers",
                 marker={
                     "color": [colour(place) for place in places],
@@ -299,14 +301,12 @@ class _View:
         for own in ends:
             x = required_decode_speed_up(FIRST, own.value)
             needed.append("no decode is fast enough" if x is None else f"x {x:.2f}")
-        told = f"Decode is {shares} of the baseline's latency, so end to end at most {caps} times faster; "
+        told = f"Decode is {shares} of the baseline's latency: end to end at most {caps} times faster; "
         told += f"{FIRST:g} needs {joined(needed)}"
         last, forced = ends[-1], " (forced acceptance)" if self.forced else ""
-        if math.isfinite(last.gain[0] + last.decode[0]):
-            told += (
-                f"; {self.arm}{forced} has x {with_interval(*last.decode)} and G {with_interval(*last.gain)} "
-                f"at {self.axis.at(last.level)}"
-            )
+        if math.isfinite(last.decode[0]):
+            x = with_interval(*last.decode)
+            told += f"; {self.arm}{forced} has x {x} at {self.axis.at(last.level)}"
         return f"{told}."
 
     def remarks(self) -> str:
@@ -317,3 +317,8 @@ class _View:
         if len(self.drawn) < len(self.shares):
             said += f" {len(self.shares) - len(self.drawn)} levels between are left out; the table has all."
         return said
+
+
+def _lowest(ends: tuple[float, float, float]) -> float:
+    value, low, _ = ends
+    return low if math.isfinite(low) else value

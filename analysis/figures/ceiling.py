@@ -45,15 +45,15 @@ RUNGS = {
 PANELS = {"total": "total throughput", "user_speed": "user speed"}
 _TICKS = (0.25, 0.33, 0.5, 0.7, 1, 1.5, 2, 3, 4, 6, 8, 12, 20)
 READING = (
-    "Above, what each rung gives over the baseline at one level, with 95 % intervals of one comparison each; "
-    "a hollow point is computed, not run: all K + 1 tokens at the drafter's own step cost. Below, the share "
-    "of perfect acceptance's gain that the drafter captures: ln(its ratio) / ln(the ceiling)."
+    "Above, on a log scale, what each rung gives over the baseline at one level, with 95 % intervals of one "
+    "comparison each; a hollow point is computed, not run: all K + 1 tokens at the drafter's own step cost. "
+    "Below, the share of perfect acceptance's gain that the drafter gets: ln(its ratio) / ln(the ceiling)."
 )
 
 
 def ceiling(sweep: Sweep, summary: Summary) -> tuple[Figure, ...]:
     """Return the ladder of the chosen drafter at its K."""
-    section = ceiling_section(sweep)
+    section = sweep.once(ceiling_section)
     chosen = chosen_arm(sweep, summary)
     title = "How much is there to win, and what does the drafter get of it?"
     if chosen is None or section.frame.empty or not section.frame["digest"].eq(chosen).any():
@@ -181,7 +181,7 @@ class _View:
         return figure
 
     def _title(self, level: float) -> str:
-        return f"ratio to baseline at {self.axis.at(level)}, log scale"
+        return f"ratio to baseline at {self.axis.at(level)}"
 
     def _row(self, level: float, rung: str) -> pd.Series | None:
         own = self.frame[self.frame["level"].eq(level) & self.frame["rung"].eq(rung)]

@@ -11,7 +11,16 @@ from analysis.cost import cost as cost_section
 from analysis.cost import currency_of
 from analysis.figures.chosen import MOST, left_out, ranked_arms, short_names
 from analysis.figures.figure import Figure
-from analysis.figures.style import NEUTRAL, apply_style, colour, escape, interval_bars, level_axis, symbol
+from analysis.figures.style import (
+    NEUTRAL,
+    apply_style,
+    colour,
+    decade_ticks,
+    escape,
+    interval_bars,
+    level_axis,
+    symbol,
+)
 from analysis.figures.words import with_interval
 from analysis.frame import Sweep
 from analysis.ksweep import axis_of
@@ -25,7 +34,7 @@ FORCED = " Arms with forced acceptance are dotted: nobody can serve at their pri
 
 def cost(sweep: Sweep, summary: Summary) -> tuple[Figure, ...]:
     """Return the cost of output tokens by arm and level; energy where no price is known."""
-    section = cost_section(sweep)
+    section = sweep.once(cost_section)
     priced = sweep.plan.get("gpu_hour_price") is not None
     title = "What does a million output tokens cost?" if priced else "What energy does an output token take?"
     column = "output_cost" if priced else "output_energy"
@@ -108,7 +117,8 @@ class _View:
             )
         apply_style(figure, x="", y=escape(self.unit))
         level_axis(figure, self.axis, shown["level"])
-        figure.update_yaxes(type="log", dtick="D2")
+        values = shown[self.column]
+        figure.update_yaxes(type="log", **decade_ticks(values.min(), values.max()))
         return figure
 
     def _ends(self, row: dict[str, object]) -> tuple[float, float, float]:

@@ -1,6 +1,8 @@
 """Where the gain flips: an objective's ratio against the load, with intervals and crossovers."""
 
+import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import plotly.graph_objects as go
@@ -22,6 +24,7 @@ from analysis.figures.style import (
     ratio_bars,
     symbol,
 )
+from analysis.figures.words import joined, with_interval
 from analysis.frame import Sweep
 from analysis.ksweep import MISSING
 from analysis.objectives import OBJECTIVES
@@ -31,6 +34,8 @@ from analysis.verdict import threshold_of
 
 SHOWN = ("total", "computed", "output", "user_speed")
 """Objectives with a figure each, beside the sweep's own."""
+SAME = 0.001
+"""Ratios that differ by less, as logs, look the same."""
 SECTIONS = ("verdicts", "crossovers")
 READING = (
     "Bars: simultaneous 95 % intervals over the pairs. Grey band: ratios that count as no difference. "
@@ -43,26 +48,34 @@ def crossover(sweep: Sweep, summary: Summary) -> tuple[Figure, ...]:
     """Return a figure an objective, the sweep's own first; one absent figure where nothing was compared."""
     ranked = ranked_arms(sweep, summary)
     if not ranked:
-        return (_figure(summary, summary.objective, None),)
+        return (_figure(summary, summary.objective, None, ()),)
+    names = dict.fromkeys((summary.objective, *SHOWN))
+    views = [_View(summary=summary, objective=name, ranked=ranked) for name in names]
+    alike: dict[str, list[str]] = {}
+    for view in views:
+        first = next((name for name in alike if view.same_as(name)), view.objective)
+        alike.setdefault(first, []).append(OBJECTIVES[view.objective].title)
     return tuple(
-        _figure(summary, name, _View(summary=summary, objective=name, ranked=ranked))
-        for name in dict.fromkeys((summary.objective, *SHOWN))
+        _figure(summary, view.objective, view, alike[view.objective][1:])
+        for view in views
+        if view.objective in alike
     )
 
 
-def _figure(summary: Summary, name: str, view: "_View | None") -> Figure:
+def _figure(summary: Summary, name: str, view: "_View | None", alike: Sequence[str]) -> Figure:
     title = OBJECTIVES[name].title
     drawn = view is not None and bool(view.arms)
     why = MISSING
     if view is not None:
         why = f"no pair has {title} on both sides: the table of outcomes says why, and the same `specload "
         why += "sweep` command measures what failed again"
+    same = f" The ratios of {joined(alike)} are the same, and have no figure of their own." if alike else ""
     return Figure(
         name=f"ratio-{name.replace('_', '-')}",
         title=f"Up to which {AXES[summary.axis].noun} does {title} gain over the baseline?",
         plot=view.plot() if drawn and view is not None else None,
         finding=view.finding() if drawn and view is not None else "",
-        reading=READING + (view.remarks() if view is not None else ""),
+        reading=READING + (view.remarks() if view is not None else "") + same,
         sections=SECTIONS,
         missing="" if drawn else why,
     )
@@ -94,6 +107,14 @@ class _View:
     def points(self, arm: str) -> list[tuple[VerdictRow, Ratio]]:
         return [(row, ratio) for row in self.rows(arm) if (ratio := row.ratio(self.objective))]
 
+    def same_as(self, other: str) -> bool:
+        """Whether every arm has the ratios of another objective, as total has of computed without hits."""
+        own, its = (
+            [row.ratio(name) for row in self.summary.rows if row.arm in self.ranked]
+            for name in (self.objective, other)
+        )
+        return any(own) and all(_alike(first, second) for first, second in zip(own, its, strict=True))
+
     def crossings(self) -> list[CrossoverRow]:
         found = {row.arm: row for row in self.summary.crossovers if row.objective == self.objective}
         return [found[arm] for arm in self.arms if arm in found and found[arm].levels]
@@ -112,7 +133,7 @@ class _View:
             row_heights=[340, strip] if strip else [1],
         )
         apply_style(figure, x="", y="ratio to baseline")
-        figure.update_layout(height=430 + strip, legend_y=-90 / (340 + strip))
+        figure.update_layout(height=430 + strip, legend_y=-72 / (366 + strip))
         self._band(figure)
         arms = [self.rows(arm)[0] for arm in self.arms]
         names = short_names((row.arm, row.label, row.layout) for row in arms)
@@ -208,7 +229,11 @@ class _View:
         forced = ", forced acceptance" if first.synthetic else ""
         crossing = next((row.text for row in self.crossings() if row.arm == first.arm), "")
         ends = dict.fromkeys((points[0][0].level, points[-1][0].level))
-        told = [f"{ratio.value:.2f}{_wide(ratio)} at {row.at}" for row, ratio in points if row.level in ends]
+        told = [
+            f"{with_interval(ratio.value, ratio.lo, ratio.hi)} at {row.at}"
+            for row, ratio in points
+            if row.level in ends
+        ]
         return (
             f"{first.label}{forced}: {OBJECTIVES[self.objective].title} {', '.join(told)}"
             f"{'; ' + crossing if crossing else ''}."
@@ -233,5 +258,8 @@ class _View:
         return "".join(f" {word}" for word in said) + left_out(len(self.ranked) - MOST)
 
 
-def _wide(ratio: Ratio) -> str:
-    return "" if ratio.lo is None or ratio.hi is None else f" [{ratio.lo:.2f}, {ratio.hi:.2f}]"
+def _alike(first: Ratio | None, second: Ratio | None) -> bool:
+    if first is None or second is None:
+        return first is second
+    pairs = ((first.value, second.value), (first.lo, second.lo), (first.hi, second.hi))
+    return all(one == two or (one and two and abs(math.log(one / two)) < SAME) for one, two in pairs)

@@ -33,7 +33,7 @@ GAIN, LOSS = PALETTE[0], PALETTE[1]
 ABSENT = "\N{EN DASH}"
 WIDEST = math.log(12.0)
 """Where the axis ends at the latest, as a log."""
-_TICKS = (0.1, 0.2, 0.33, 0.5, 0.7, 1, 1.4, 2, 3, 4, 6, 10)
+_TICKS = (0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.4, 2, 3, 4, 6, 10)
 READING = (
     "Each bar is a factor of the ratio and starts where the one above ends; on the log scale they add up to "
     "the last one. Blue gains, orange loses; whiskers are 95 % intervals of one comparison each. A dash "
@@ -44,7 +44,7 @@ READING = (
 def decomposition(sweep: Sweep, summary: Summary) -> tuple[Figure, ...]:
     """Return the waterfall of the chosen arm: of total throughput, or of user speed in an open loop."""
     chosen = chosen_arm(sweep, summary)
-    frame = decomposition_section(sweep).frame
+    frame = sweep.once(decomposition_section).frame
     own = frame[frame["digest"] == chosen] if len(frame) and chosen is not None else pd.DataFrame()
     name = next((name for name in RATIOS if len(own) and own["ratio"].eq(name).any()), "")
     title = "Why is the ratio what it is?"
@@ -168,7 +168,7 @@ class _View:
         return figure
 
     def _title(self, level: float) -> str:
-        return f"factor of {self.name} at {self.axis.at(level)}, log scale"
+        return f"factor of {self.name} at {self.axis.at(level)}"
 
     def _state(self, level: float) -> dict[str, list[object]]:
         parts = self.parts(level)
@@ -226,7 +226,7 @@ class _View:
 
     def _told(self, level: float) -> str:
         *parts, whole = self.parts(level)
-        largest = sorted((part for part in parts if part.known), key=lambda part: -abs(part.value))[:3]
+        largest = sorted((part for part in parts if part.known), key=lambda part: -abs(part.value))[:2]
         ratio = with_interval(*(math.exp(end) for end in (whole.value, whole.low, whole.high)))
         words = [f"{NAMES[part.name]} {math.exp(part.value):.2f}" for part in largest]
         return f"{ratio} at {self.axis.at(level)}, mostly {joined(words)}"

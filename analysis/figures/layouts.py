@@ -63,7 +63,6 @@ def _figure(sweep: Sweep, summary: Summary, factor: str, loads: Sequence[Load]) 
     view = _View(
         loads=tuple(loads),
         factor=short(factor),
-        value=f"{objective.title}{share}, best = 100",
         more_is_better=objective.higher_is_better,
         shown=_treatments(sweep, summary, loads),
         forced=frozenset(cells.loc[cells["synthetic"].astype(bool), TREATMENT]),
@@ -93,8 +92,6 @@ class _View:
 
     loads: tuple[Load, ...]
     factor: str
-    value: str
-    """What the index is of."""
     more_is_better: bool
     shown: tuple[str, ...]
     """Treatments."""
@@ -113,8 +110,8 @@ class _View:
 
     @property
     def rates(self) -> bool:
-        """Whether any hit rate is known."""
-        return any(math.isfinite(bar.hit_rate) for load in self.loads for bar in load.bars)
+        """Whether anything was hit."""
+        return any(bar.hit_rate > 0.0 for load in self.loads for bar in load.bars)
 
     def plot(self) -> go.Figure:
         rows = 2 if self.rates else 1
@@ -125,7 +122,7 @@ class _View:
             vertical_spacing=0.06,
             row_heights=[0.68, 0.32][:rows] if rows == 2 else [1],
         )
-        apply_style(figure, x="", y=self.value)
+        apply_style(figure, x="", y="index, best = 100")
         figure.update_layout(barmode="group", height=500 if self.rates else 430, bargap=0.25)
         start = self.loads[self.active]
         for treatment in self.shown:

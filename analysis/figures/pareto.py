@@ -7,9 +7,9 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from analysis.axis import Axis
-from analysis.figures.chosen import MOST, left_out, ranked_arms, short_names
+from analysis.figures.chosen import left_out, ranked_arms, short_names
 from analysis.figures.figure import Figure
-from analysis.figures.style import NEUTRAL, apply_style, colour, interval_bars, symbol
+from analysis.figures.style import NEUTRAL, apply_style, colour, decade_ticks, interval_bars, symbol
 from analysis.figures.words import with_interval
 from analysis.frame import Sweep
 from analysis.ksweep import axis_of
@@ -17,6 +17,8 @@ from analysis.pareto import ON, PERHAPS, on_front
 from analysis.pareto import pareto as pareto_section
 from analysis.summary import Summary
 
+SHOWN = 6
+"""Arms at most: each has intervals in both directions."""
 X, Y = "user_speed", "output_per_device"
 READING = (
     "A line an arm, its levels along it (fewer users are to the right); bars are 95 % intervals, in which "
@@ -27,7 +29,7 @@ READING = (
 
 def pareto(sweep: Sweep, summary: Summary) -> tuple[Figure, ...]:
     """Return the front of user speed against output per device."""
-    section = pareto_section(sweep)
+    section = sweep.once(pareto_section)
     title = "What does a faster answer cost in output per device?"
     if section.frame.empty:
         return (Figure(name="pareto", title=title, sections=("pareto",), missing=section.missing),)
@@ -67,7 +69,7 @@ class _View:
         bases = self.frame.loc[self.frame["baseline"], "arm"]
         there = set(self.frame["arm"])
         order = dict.fromkeys([*self.best["arm"], *(arm for arm in self.ranked if arm in there), *bases])
-        return list(order)[:MOST]
+        return list(order)[:SHOWN]
 
     def plot(self) -> go.Figure:
         figure = go.Figure()
@@ -128,9 +130,9 @@ class _View:
                         hoverinfo="skip",
                     )
                 )
-        apply_style(figure, x="user speed, tok/s a user, log scale", y="output, tok/s per device, log scale")
-        figure.update_xaxes(type="log", dtick="D2")
-        figure.update_yaxes(type="log", dtick="D2")
+        apply_style(figure, x="user speed, tok/s a user", y="output, tok/s per device")
+        figure.update_xaxes(type="log", **decade_ticks(shown[X].min(), shown[X].max()))
+        figure.update_yaxes(type="log", **decade_ticks(shown[Y].min(), shown[Y].max()))
         return figure
 
     def _told(self, row: dict[str, object]) -> str:

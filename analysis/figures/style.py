@@ -95,6 +95,14 @@ def ratio_axis(
     return low
 
 
+def decade_ticks(low: float, high: float) -> dict[str, list[object]]:
+    """Return the ticks 1, 2, 5, 10 ... of a logarithmic axis, each written out."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    values = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
+    inside = [value for value in values if low * 0.8 <= value <= high * 1.25]
+    return {"tickvals": list(inside), "ticktext": [f"{value:,.10g}" for value in inside]}
+
+
 def level_axis(
     figure: go.Figure,
     axis: Axis,
@@ -129,7 +137,7 @@ def level_axis(
         type="log",
         tickvals=values,
         ticktext=labels,
-        title_text=f"{axis.title}, log scale" if title else None,
+        title_text=axis.title if title else None,
         row=row,
         col=col,
     )
