@@ -13,6 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from analysis.compare.comparison import compare_sweeps
     from analysis.cost import cost_frame
     from analysis.errors import ResultsError
     from analysis.factorial import combinations, effects
@@ -39,6 +40,7 @@ _HOMES = {
     "Sweep": "frame",
     "cells_frame": "frame",
     "combinations": "factorial",
+    "compare_sweeps": "compare.comparison",
     "cost_frame": "cost",
     "crossovers": "tidy",
     "effects": "factorial",
@@ -69,6 +71,7 @@ __all__ = [
     "Sweep",
     "cells_frame",
     "combinations",
+    "compare_sweeps",
     "cost_frame",
     "crossovers",
     "effects",

@@ -14,6 +14,7 @@ from analysis.compare.refusals import (
     ComparisonError,
     check_comparable,
     no_arm,
+    no_drafter,
     no_level,
     objective_of,
     refused,
@@ -85,15 +86,17 @@ def compare_sweeps(
     matching = match(*(identities(counted(sweep.cells), sweep) for sweep in (a, b)))
     if not matching.both:
         raise ComparisonError(refused(a, b, [no_arm(matching)]))
+    pairs = matching.treatments
+    if not pairs:
+        raise ComparisonError(refused(a, b, [no_drafter(matching)]))
     practical = max(a.threshold, b.threshold) if threshold is None else threshold
     sides = [
         prepare(letter, sweep, objective=objective, threshold=practical)
         for letter, sweep in (("A", a), ("B", b))
     ]
     first, second = sides
-    pairs = [pair for pair in matching.both if not pair.a.baseline]
     if not any(common_places(pair, first, second) for pair in pairs):
-        raise ComparisonError(refused(a, b, [no_level(matching, first, second)]))
+        raise ComparisonError(refused(a, b, [no_level(first, second)]))
     changes = ratio_changes(pairs, first, second, objective=objective, threshold=practical)
     found = find_differences(matching.both, first, second)
     served = advice(matching.both, first, second, objective=objective)

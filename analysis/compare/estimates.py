@@ -79,6 +79,8 @@ class Judgement:
     reason: str
     threshold: float
     """t, as a share."""
+    more_blocks: int | None = None
+    """Of an undecided one: further blocks in each sweep that would decide; None if unknown or too many."""
 
 
 def judge(
@@ -105,7 +107,7 @@ def judge(
         threshold = threshold_of(practical, spread)
         return Judgement(ratio=found.ratio(), word="undecided", reason=reason, threshold=threshold)
     shared = round(min(max(correlation, 0.0), _LARGEST_CORRELATION), 6)
-    critical = critical_value(family, round(max(found.df, 1.0), 2), shared, CONFIDENCE)
+    critical = critical_value(family, max(found.df, 1.0), shared, CONFIDENCE)
     contrast = Contrast(
         estimate=found.value,
         factor=math.nan,  # the errors come from two fits; nothing asks for it
@@ -130,4 +132,5 @@ def judge(
         word=_WORDS.get(verdict.word, verdict.word),
         reason=reason,
         threshold=verdict.threshold,
+        more_blocks=verdict.more_blocks,
     )

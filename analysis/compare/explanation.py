@@ -23,7 +23,7 @@ _SAID = {
     "tokens": ("more tokens a step", "fewer tokens a step"),
     "step": ("a dearer step", "a cheaper step"),
 }
-UNSURE = "neither is sure to have moved"
+UNSURE, UNKNOWN = "neither is sure to have moved", "not known"
 FITS = ("alpha", "t0_ms", "c", "s")
 
 
@@ -47,6 +47,7 @@ def _row(found: RatioChange, a: Side, b: Side) -> Iterator[tuple[str, object]]:
     yield "arm", found.pair.label
     yield "level", found.level
     moved: list[str] = []
+    judged = 0
     for name in PARTS:
         known = [
             of_contrasts(side.parts[place][name], arm.arm) if place in side.parts else None
@@ -56,10 +57,12 @@ def _row(found: RatioChange, a: Side, b: Side) -> Iterator[tuple[str, object]]:
         step = change(mine, theirs).ratio() if mine and theirs else None
         for suffix, ratio in (("a", _ratio(mine)), ("b", _ratio(theirs)), ("change", step)):
             yield from ends(f"{name}_{suffix}", ratio).items()
-        if name in _SAID and step is not None and _is_sure(step):
-            up, down = _SAID[name]
-            moved.append(f"{up if step.value > 1.0 else down} ({step.value - 1.0:+.1%})")
-    yield "moved", ", ".join(moved) or UNSURE
+        if name in _SAID and step is not None:
+            judged += 1
+            if _is_sure(step):
+                up, down = _SAID[name]
+                moved.append(f"{up if step.value > 1.0 else down} ({step.value - 1.0:+.1%})")
+    yield "moved", ", ".join(moved) or (UNSURE if judged == len(_SAID) else UNKNOWN)
     yield "synthetic", found.a.synthetic or found.b.synthetic
     yield "emulated", found.a.emulated or found.b.emulated
     yield "oversubscribed", found.a.oversubscribed

@@ -182,6 +182,7 @@ def _cells(found: RatioChange) -> Iterator[tuple[str, object]]:
     yield from {
         "verdict": found.word,
         "reason": found.reason,
+        "more_blocks": judged.more_blocks if judged and found.word == UNDECIDED else None,
         "threshold": judged.threshold if judged else math.nan,
         "blocks_a": found.a.blocks,
         "blocks_b": found.b.blocks,
@@ -203,7 +204,8 @@ def ends(name: str, ratio: Ratio | None) -> Mapping[str, float]:
 
 UNPAIRED = (
     "a and b are paired within their sweep; their change is not paired between the sweeps: its interval has "
-    "both sweeps' noise in it, with degrees of freedom by Welch and Satterthwaite"
+    "both sweeps' noise in it, with degrees of freedom by Welch and Satterthwaite. It holds for the arms of "
+    "one level at once and not for all levels: of many, a few lie outside by chance"
 )
 COLUMNS = {
     "arm": "name of the arm in A",
@@ -219,6 +221,7 @@ COLUMNS = {
     f"`{NO_DIFFERENCE}`: within it; `{UNDECIDED}`: across a limit; `{INVALID}`: no ratio in one sweep; "
     f"`{NO_VERDICT}`: shared cores, counterfactual arms",
     "reason": "why, in words",
+    "more_blocks": "of an undecided change: further blocks in each sweep that would decide it",
     "threshold": "t of the change, as a share: the largest of both sweeps' practical thresholds and A/A "
     "spreads",
     "blocks_a": "pairs behind a",
@@ -228,4 +231,4 @@ COLUMNS = {
     "counterfactual": "of an engine nobody would serve with; empty of others",
     **FLAGS,
 }
-SHOWN = ("arm", "level", "a", "verdict_a", "b", "verdict_b", "change", "verdict", "reason")
+SHOWN = ("arm", "level", "a", "verdict_a", "b", "verdict_b", "change", "verdict", "more_blocks")

@@ -5,6 +5,7 @@ did has to be the same work under the same kind of load, or a change would be of
 answer.
 """
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -67,10 +68,8 @@ def check_comparable(a: Sweep, b: Sweep, *, objective: str) -> None:
         raise ComparisonError(message)
     for letter, sweep in (("A", a), ("B", b)):
         if counted(sweep.cells).empty or not sweep.cells["outcome"].eq(MEASURED).any():
-            message = (
-                f"{letter} ({sweep.directory}) has no measured cell; `specload status {sweep.directory}` "
-                "says what became of it"
-            )
+            command = shlex.join(["specload", "status", str(sweep.directory)])
+            message = f"{letter} ({sweep.directory}) has no measured cell; `{command}` says what became of it"
             raise ComparisonError(message)
     reasons = [*_work(a, b), *_conditions(a, b), *_limits(a, b, objective)]
     if reasons:
@@ -121,10 +120,7 @@ def _workload_digests(sweep: Sweep) -> set[str]:
 def _conditions(a: Sweep, b: Sweep) -> Iterator[str]:
     axes = [str(sweep.cells["axis"].iloc[0]) for sweep in (a, b)]
     if axes[0] != axes[1]:
-        yield (
-            f"levels are of load.{axes[0]} in A and of load.{axes[1]} in B: no level is in "
-            "both"
-        )
+        yield (f"levels are of load.{axes[0]} in A and of load.{axes[1]} in B: no level is in both")
     for name in _LOAD:
         values = [_of_levels(sweep, name) for sweep in (a, b)]
         if axes[0] == axes[1] and values[0] != values[1] and all(values):
@@ -207,13 +203,13 @@ def no_arm(matching: Matching) -> str:
     return f"no arm is in both (drafter, K, layout, devices of the slice): A has {sides[0]}; B has {sides[1]}"
 
 
-def no_level(matching: Matching, a: Side, b: Side) -> str:
+def no_drafter(matching: Matching) -> str:
+    """Say that only baselines are in both sweeps."""
+    return f"no arm with a drafter is in both: A has {_labels(matching, 'A')}; B has {_labels(matching, 'B')}"
+
+
+def no_level(a: Side, b: Side) -> str:
     """Say that no arm with a drafter has a level in both sweeps."""
-    if all(pair.a.baseline for pair in matching.both):
-        return (
-            "no arm with a drafter is in both: A has "
-            f"{_labels(matching, 'A')}; B has {_labels(matching, 'B')}"
-        )
     levels = [sorted({level for _, level in side.rows}) for side in (a, b)]
     told = [", ".join(f"{level:g}" for level in own) or "none" for own in levels]
     if set(levels[0]) & set(levels[1]):

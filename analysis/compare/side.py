@@ -10,9 +10,9 @@ from analysis.contrasts import Contrasts, contrasts, counted, log_figure
 from analysis.crossings import crossover_rows
 from analysis.frame import Sweep
 from analysis.ksweep import level_figures
-from analysis.levels import Level, conditions, fit_levels
+from analysis.levels import Level, conditions, planned_levels
 from analysis.rows import CrossoverRow, VerdictRow
-from analysis.table import verdict_rows
+from analysis.table import planned_rows
 
 Place = tuple[float, bool]
 """A load level, and whether client and engine shared a core there."""
@@ -51,8 +51,8 @@ def prepare(letter: str, sweep: Sweep, *, objective: str, threshold: float) -> S
         threshold: practical threshold, as a share.
     """
     cells = counted(sweep.cells)
-    levels = fit_levels(cells)
-    rows = verdict_rows(cells, levels, threshold=threshold, objective=objective)
+    levels = planned_levels(sweep)
+    rows = planned_rows(sweep, threshold=threshold, objective=objective)
     return Side(
         letter=letter,
         sweep=sweep,

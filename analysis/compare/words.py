@@ -21,16 +21,16 @@ def findings(changes: Sequence[RatioChange], served: Section, objective: str) ->
     """Return what a comparison shows, the sum of it first."""
     counts = Counter(found.word for found in changes)
     told = ", ".join(f"{counts[word]} {word}" for word in WORDS if counts[word])
-    places = "an arm and level" if len(changes) == 1 else f"{len(changes)} arms and levels"
-    found = [
-        f"of {places}, by the ratio of {OBJECTIVES[objective].title} to the baseline, B against A: {told}"
-    ]
+    found = [f"ratio of {OBJECTIVES[objective].title} to the baseline, B against A, by arm and level: {told}"]
     for word in (BETTER, WORSE):
         own = [change for change in changes if change.word == word]
         found += [_change_words(change) for change in own[:NAMED]]
         if len(own) > NAMED:
             found.append(f"{len(own) - NAMED} more are {word}, see the table")
     frame = served.frame
+    if all(change.a.synthetic or change.a.counterfactual for change in changes):
+        found.append("no drafter here could be served with, so there is no recommendation to compare")
+        return tuple(found)
     if frame.empty:
         found.append(served.missing)
         return tuple(found)
@@ -68,8 +68,10 @@ def caveats(
     kinds = [kind for kind in FACTORS if any(item.kind == kind for item in differences)]
     resolved = sum(item.kind == RESOLVED for item in differences)
     if len(kinds) > 1:
+        every = "both" if len(kinds) == 2 else "all"
         found.append(
-            f"{', '.join(kinds[:-1])} and {kinds[-1]} all differ: the change cannot be laid to one of them"
+            f"{', '.join(kinds[:-1])} and {kinds[-1]} {every} differ: the change cannot be laid to "
+            "one of them"
         )
     if not kinds and resolved:
         found.append(

@@ -2,13 +2,18 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from orchestrator.commands.as_json import add_json, print_json
 from orchestrator.commands.parser import Parser
+from orchestrator.errors import ConfigError
 from orchestrator.saved import read_plan
 from orchestrator.tables import console
+
+if TYPE_CHECKING:
+    from analysis.compare.comparison import Comparison
 
 SUMMARY = (
     "Compare two sweeps of the same workload and arms: two engine versions, two kinds of hardware, two days. "
@@ -29,6 +34,7 @@ def run(arguments: Sequence[str]) -> int:
         "--threshold", type=float, help="another practical threshold than the plans', as a share"
     )
     parser.add_argument("--explain", action="store_true", help="define every column below its table")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write an HTML page, too")
     add_json(parser)
     options = parser.parse_args(arguments)
     # Late: pandas and scipy take a second to load, and `--help` should not wait for them.
@@ -36,6 +42,9 @@ def run(arguments: Sequence[str]) -> int:
     from analysis.frame import load_sweep  # noqa: PLC0415 - see above
     from orchestrator.section_tables import section_tables  # noqa: PLC0415 - see above
 
+    if options.threshold is not None and not 0.0 <= options.threshold < 1.0:
+        message = f"--threshold is {options.threshold:g}; it is a share, as 0.02 for 2 %: give 0 to below 1"
+        raise ConfigError(message)
     for place in (options.a, options.b):
         read_plan(place)  # says what is wrong with a folder as all commands do
     found = compare_sweeps(
@@ -44,6 +53,8 @@ def run(arguments: Sequence[str]) -> int:
         objective=options.objective,
         threshold=options.threshold,
     )
+    if options.report is not None:
+        _write(options.report, found)
     if options.json:
         print_json(found.to_dict())
         return 0
@@ -55,4 +66,16 @@ def run(arguments: Sequence[str]) -> int:
     out.print(section_tables(found.sections, explain=options.explain))
     for caveat in found.caveats:
         out.print(Text(f"caveat: {caveat}", style="yellow"))
+    if options.report is not None:
+        out.print(Text(f"report: {options.report}"))
     return 0
+
+
+def _write(file: Path, found: "Comparison") -> None:
+    from analysis.compare.page import write_comparison  # noqa: PLC0415 - plotly is loaded for a page only
+
+    try:
+        write_comparison(file, found)
+    except OSError as error:
+        message = f"--report {file}: the page cannot be written ({error.strerror}); name another file"
+        raise ConfigError(message) from error

@@ -1,0 +1,71 @@
+"""A comparison as one HTML file that works offline: the shell, tables and figure of a sweep's report."""
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from analysis.compare.comparison import Comparison
+from analysis.compare.figure import comparison_figure
+from analysis.report.page.shell import render_page
+from analysis.section import Section
+
+TEMPLATE = "comparison.html"
+_BANNERS = {
+    "emulated": ("EMULATED", "figures come from a model of hardware, not from hardware"),
+    "synthetic": ("SYNTHETIC", "acceptance was forced in some arms: they show what an acceptance costs"),
+    "oversubscribed": ("SHARED CORES", "client and engine shared a core: an indication, no verdict"),
+}
+"""Column that says it -> what is said on top."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Page:
+    """What the template shows."""
+
+    title: str
+    a: Path
+    b: Path
+    banners: tuple[tuple[str, str], ...]
+    findings: tuple[str, ...]
+    caveats: tuple[str, ...]
+    sections: tuple[Section, ...]
+
+
+def render_comparison(found: Comparison) -> str:
+    """Return the page of a comparison."""
+    figure = comparison_figure(found)
+    frame = found.section("ratios").frame
+    page = _Page(
+        title=f"{found.a.name} against {found.b.name}",
+        a=found.a.sweep.directory,
+        b=found.b.sweep.directory,
+        banners=tuple(words for name, words in _BANNERS.items() if bool(frame[name].any())),
+        findings=found.findings,
+        caveats=found.caveats,
+        sections=found.sections,
+    )
+    return render_page(
+        TEMPLATE,
+        figures=[figure],
+        marks={},
+        package="analysis.compare",
+        page=page,
+        figure=figure,
+        prints_all=shlex.join(["specload", "compare", str(page.a), str(page.b), "--json"]),
+    )
+
+
+def write_comparison(file: Path, found: Comparison) -> None:
+    """Write the page; a reader never sees half of one.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    text = render_comparison(found)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if file.exists() and not file.is_file():
+        file.write_text(text, encoding="utf-8")  # a pipe or a device is written to, never replaced
+        return
+    part = file.with_name(f".{file.name}.part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(file)
