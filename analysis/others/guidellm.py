@@ -1,11 +1,12 @@
 """Reports of GuideLLM: `benchmarks.json`, one run a benchmark in it.
 
-Counting, by its source (0.3, 0.5 and 0.8 have the same metrics): token rates are averages over the measured
-window, requests that failed or were cut off included; a prompt, cached or not, counts when its first token
-comes; "time per output token" divides the *whole* latency by all tokens, so it is not this program's TPOT:
-its "inter token latency" is, (last - first) / (n - 1) of a request, each request weighing n - 1 in mean and
-percentiles. Their mean is then the pooled decode time of a token, and its inverse the user speed.
-Percentiles are steps of the cumulative distribution.
+Counting, by its source (0.3, 0.5 and 0.8 have the same metrics) and by runs of 0.8: token rates are averages
+over the measured window, requests that failed or were cut off included; tokens are the server's where its
+usage tells them; a prompt, cached or not, counts when its first token comes; "time per output token" divides
+the *whole* latency by all tokens, so it is not this program's TPOT: its "inter token latency" is, (last -
+first) / (n - 1) of a request, each request weighing n - 1 in mean and percentiles. Their mean is then the
+pooled decode time of a token, and its inverse the user speed. Percentiles are steps of the cumulative
+distribution.
 """
 
 from collections.abc import Mapping
@@ -55,7 +56,7 @@ def _run(
 ) -> OtherRun:
     totals = inner(entry, "metrics", "request_totals") or entry.get("request_totals") or {}
     answered, failed = (int(number(totals.get(name)) or 0) for name in ("successful", "errored"))
-    metrics = _summary(entry)
+    metrics = _summary(entry, _cached(entry, answered))
     return OtherRun(
         tool=TOOL,
         version=version,
@@ -86,18 +87,37 @@ def _level(strategy: Mapping[str, Any]) -> tuple[str, float] | None:
     return None if rate is None else ("rate", rate)
 
 
-def _summary(entry: Mapping[str, Any]) -> dict[str, float]:
+def _cached(entry: Mapping[str, Any], answered: int) -> float | None:
+    """Return the cached prompt tokens of all answered requests; None where they are not told or not of all.
+
+    They are told of single requests, so it takes a report that keeps all of them, of a window that is the
+    whole run.
+    """
+    if number(entry.get("warmup_duration")) or number(entry.get("cooldown_duration")):
+        return None
+    kept = inner(entry, "requests", "successful")
+    told = [number(inner(request, "input_metrics", "cached_tokens")) for request in kept or ()]
+    cached = [tokens for tokens in told if tokens is not None]
+    return sum(cached) if answered and len(cached) == len(told) == answered else None
+
+
+def _summary(entry: Mapping[str, Any], cached: float | None) -> dict[str, float]:
     def figure(name: str, status: str, *keys: str) -> float | None:
         return positive(inner(entry, "metrics", name, status, *keys))
 
     gap = figure("inter_token_latency_ms", "successful", "mean")
+    total, seconds = figure("tokens_per_second", "total", "mean"), positive(entry.get("duration"))
     metrics: dict[str, float | None] = {
-        "throughput/total_tok_s": figure("tokens_per_second", "total", "mean"),
+        "throughput/total_tok_s": total,
+        "throughput/computed_tok_s": (
+            total - cached / seconds if total and seconds and cached is not None else None
+        ),
         "throughput/output_tok_s": figure("output_tokens_per_second", "total", "mean"),
-        "window/seconds": positive(entry.get("duration")),
+        "window/seconds": seconds,
         "user/speed_tok_s": None if gap is None else 1e3 / gap,
         "tokens/client_prompt": figure("prompt_token_count", "successful", "total_sum"),
         "tokens/client_output": figure("output_token_count", "successful", "total_sum"),
+        "cache/client_cached_tokens": cached,
         "slo/goodput_req_s": number(inner(entry, "metrics", "request_goodput", "successful", "mean")),
     }
     for share in ("p50", "p95", "p99"):
@@ -113,6 +133,7 @@ def _summary(entry: Mapping[str, Any]) -> dict[str, float]:
 def _definitions(metrics: Mapping[str, float]) -> dict[str, str]:
     told = {
         "throughput/total_tok_s": f"{WINDOW}; cached prompts count",
+        "throughput/computed_tok_s": f"{WINDOW}; total less the cached prompt tokens of usage",
         "throughput/output_tok_s": WINDOW,
         "user/speed_tok_s": FIRST_IS_ONE,
         "latency/tpot_p50_ms": BY_TOKEN,
