@@ -30,8 +30,8 @@ def cell_text(row: Mapping[str, Any], column: str) -> tuple[str, str]:
     known = low is not None or high is not None
     interval = f"{_value(low)} to {_value(high)}" if known else ""
     value = row.get(column)
-    if column == LEVEL and isinstance(value, float):
-        return axis.number(value), interval  # a level is a name, too: 16, not 16.00
+    if column == LEVEL and isinstance(value, float) and not known:
+        return axis.number(value), interval  # a level is a name, too: 16, not 16.00; one searched for is not
     return _value(value), interval
 
 
