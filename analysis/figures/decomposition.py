@@ -11,7 +11,7 @@ from analysis.decomposition import MISSING
 from analysis.decomposition import decomposition as decomposition_section
 from analysis.figures.chosen import chosen_arm
 from analysis.figures.figure import Figure
-from analysis.figures.style import NEUTRAL, PALETTE, add_slider, apply_style, interval_bars
+from analysis.figures.style import NEUTRAL, PALETTE, WHISKER, add_slider, apply_style, interval_bars
 from analysis.figures.words import joined, rounded, with_interval
 from analysis.frame import Sweep
 from analysis.ksweep import axis_of
@@ -137,7 +137,7 @@ class _View:
                     **interval_bars([], [], []),
                     "array": bars["error_x.array"],
                     "arrayminus": bars["error_x.arrayminus"],
-                    "color": NEUTRAL,
+                    "color": WHISKER,
                     "thickness": 2,
                     "visible": True,
                 },
@@ -168,7 +168,7 @@ class _View:
         return figure
 
     def _title(self, level: float) -> str:
-        return f"factor of {self.name} at {self.axis.at(level)}"
+        return f"factor of the ratio at {self.axis.at(level)}"
 
     def _state(self, level: float) -> dict[str, list[object]]:
         parts = self.parts(level)

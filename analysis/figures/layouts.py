@@ -16,6 +16,7 @@ from analysis.figures.combination_bars import Combination, Load, factorial_loads
 from analysis.figures.figure import Figure
 from analysis.figures.style import (
     NEUTRAL,
+    WHISKER,
     add_slider,
     apply_style,
     colour,
@@ -146,7 +147,7 @@ class _View:
             "name": name,
             "legendgroup": name,
             "offsetgroup": str(index),
-            "marker": {"color": shade},
+            "marker": {"color": shade, "opacity": 0.8},
         }
         traces = [
             go.Bar(
@@ -156,6 +157,7 @@ class _View:
                     **interval_bars([], [], []),
                     "array": state["error_y.array"],
                     "arrayminus": state["error_y.arrayminus"],
+                    "color": WHISKER,
                     "visible": True,
                 },
                 hovertemplate="%{x}: %{customdata[0]}<extra>" + name + "</extra>",

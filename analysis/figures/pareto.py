@@ -131,6 +131,7 @@ class _View:
                     )
                 )
         apply_style(figure, x="user speed, tok/s a user", y="output, tok/s per device")
+        figure.update_layout(height=500, legend_y=-0.28)
         figure.update_xaxes(type="log", **decade_ticks(shown[X].min(), shown[X].max()))
         figure.update_yaxes(type="log", **decade_ticks(shown[Y].min(), shown[Y].max()))
         return figure

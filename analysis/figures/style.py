@@ -12,6 +12,8 @@ from analysis.rows import Ratio
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6BB1", "#7F7F7F")
 """Okabe and Ito's colours, told apart with any colour vision; black and yellow would vanish on some pages."""
 NEUTRAL = "#8A94A0"
+WHISKER = "#6B7280"
+"""Of intervals on bars: seen on any bar, on white and on dark."""
 INK, GRID = "#333333", "#dddddd"
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "star")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
@@ -156,8 +158,8 @@ def apply_style(figure: go.Figure, *, x: str, y: str) -> None:
         height=430,
         colorway=list(PALETTE),
     )
-    figure.update_xaxes(gridcolor=GRID, linecolor=NEUTRAL, zeroline=False)
-    figure.update_yaxes(gridcolor=GRID, linecolor=NEUTRAL, zeroline=False)
+    for update in (figure.update_xaxes, figure.update_yaxes):
+        update(gridcolor=GRID, linecolor=NEUTRAL, zeroline=False, title_font_size=12)
 
 
 def add_slider(

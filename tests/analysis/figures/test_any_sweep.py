@@ -11,7 +11,6 @@ from jobs.result import FAILED, TREATMENT
 from tests.analysis.made import Arm, made_sweep
 
 REAL = Arm(label="tp1/eagle3-k3", tokens=2.0, step=1.3)
-LONG = Arm(label="tp1/eagle3-k7", k=7, tokens=2.4, step=1.9)
 FREE = Arm(label="tp1/free-k3-a1", drafter="free", tokens=4.0, synthetic=True, requested=4.0)
 LOADED = Arm(label="tp1/eagle3-k3-loaded", tokens=1.0, step=1.1, counterfactual="loaded_only")
 
@@ -47,16 +46,13 @@ def baselines(sweep: Sweep) -> Sweep:
 SWEEPS = {
     "no cells": lambda: made_sweep([], levels=()),
     "baselines only": lambda: baselines(made_sweep([REAL])),
-    "one level, one block": lambda: made_sweep([REAL]),
-    "two draft lengths": lambda: made_sweep([REAL, LONG], levels=(1, 8), blocks=2, noise=0.01),
     "all failed": lambda: changed(made_sweep([REAL]), outcome=FAILED, metrics={}),
     "drafters failed": lambda: some_failed(made_sweep([REAL], levels=(1, 8), blocks=2)),
-    "an open loop": lambda: made_sweep([REAL], levels=(2,), blocks=2, concurrency=None, rate=2.0),
-    "oversubscribed only": lambda: made_sweep([REAL], levels=(1, 8), blocks=2, oversubscribed=True),
+    "an open loop": lambda: made_sweep([REAL], levels=(2,), concurrency=None, rate=2.0),
+    "oversubscribed only": lambda: made_sweep([REAL], blocks=2, oversubscribed=True),
     "throughput only": lambda: poor(
         made_sweep([REAL], blocks=2), lambda name: name.startswith("throughput/total")
     ),
-    "nothing measured": lambda: poor(made_sweep([REAL], blocks=2), lambda name: False),
     "forced and counterfactual": lambda: made_sweep([FREE, LOADED], levels=(1, 8), blocks=2, noise=0.01),
 }
 

@@ -102,5 +102,5 @@ def test_the_waterfall_names_the_largest_parts(waterfall) -> None:
 def test_in_an_open_loop_user_speed_is_split() -> None:
     figure = drawn(decomposition, [REAL], levels=(2,), blocks=1, concurrency=None, rate=2.0)
     assert figure.finding.startswith("tp1/eagle3-k3, user speed: 2.00 at 2/s")
-    assert figure.plot.layout.xaxis.title.text == "factor of user speed at 2/s"
+    assert figure.plot.layout.xaxis.title.text == "factor of the ratio at 2/s"
     assert not figure.plot.layout.sliders
