@@ -81,6 +81,7 @@ def page(opened: Open) -> "playwright.Page":
 
 DRAWN = "() => [...document.querySelectorAll('.plot')].every(plot => plot.querySelector('svg.main-svg'))"
 FIGURE_TEXT = (".xtick text", ".ytick text", ".legendtext", ".g-xtitle text", ".annotation-text")
+WIDTHS = "plots => plots.map(plot => plot.getBoundingClientRect().width)"
 STATE = """slider => {
     const plot = slider.closest('.figure').querySelector('.plot');
     return JSON.stringify([plot.data, plot.layout.shapes, plot.layout.annotations, plot.layout.title]);
@@ -103,6 +104,21 @@ def shot(page: "playwright.Page", folder: Path, name: str) -> None:
     """Keep a picture: in a folder of the caller's where one is named, to be looked at."""
     target = Path(os.environ.get("SPECLOAD_SCREENSHOTS", folder)) / f"report-{name}.png"
     page.screenshot(path=str(target), full_page=True)
+
+
+def test_the_keyboard_reaches_the_decision_and_a_slider(page: "playwright.Page") -> None:
+    page.keyboard.press("Tab")
+    assert page.evaluate("() => document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#decision")
+    for _ in range(300):
+        page.keyboard.press("Tab")
+        if page.evaluate("() => document.activeElement.type") == "range":
+            break
+    else:
+        pytest.fail("no slider was reached in 300 steps")
+    outline = page.evaluate("() => getComputedStyle(document.activeElement).outlineStyle")
+    assert outline != "none"
 
 
 def test_every_slider_moves_its_figure_by_keyboard(page: "playwright.Page", tmp_path: Path) -> None:
@@ -192,33 +208,19 @@ def readable(page: "playwright.Page") -> None:
 def test_paper_shows_what_is_folded_and_nothing_is_cut(page: "playwright.Page", tmp_path: Path) -> None:
     folded = page.locator("details:not([open], .long)").count()
     assert folded > 3
-    page.emulate_media(media="print")
     page.evaluate("() => window.dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
     assert page.locator("details:not([open], .long)").count() == 0
     assert page.locator("nav").evaluate("nav => getComputedStyle(nav).display") == "none"
-    widest = page.locator(".plot").evaluate_all(
-        "plots => Math.max(...plots.map(plot => plot.getBoundingClientRect().width))"
-    )
-    assert widest <= 700 * 1.3
+    widths = page.locator(".plot svg.main-svg").evaluate_all(WIDTHS)
+    assert 0 < max(widths) <= 690
+    page.set_viewport_size({"width": 718, "height": 1000})
+    shot(page, tmp_path, "paper")
+    page.set_viewport_size({"width": 1280, "height": 900})
     page.evaluate("() => window.dispatchEvent(new Event('afterprint'))")
     assert page.locator("details:not([open], .long)").count() == folded
     page.emulate_media(media="screen")
     page.pdf(path=str(Path(os.environ.get("SPECLOAD_SCREENSHOTS", tmp_path)) / "report.pdf"), format="A4")
-
-
-def test_the_keyboard_reaches_the_decision_and_a_slider(page: "playwright.Page") -> None:
-    page.keyboard.press("Tab")
-    assert page.evaluate("() => document.activeElement.className") == "skip"
-    page.keyboard.press("Enter")
-    assert page.url.endswith("#decision")
-    for _ in range(300):
-        page.keyboard.press("Tab")
-        if page.evaluate("() => document.activeElement.type") == "range":
-            break
-    else:
-        pytest.fail("no slider was reached in 300 steps")
-    outline = page.evaluate("() => getComputedStyle(document.activeElement).outlineStyle")
-    assert outline != "none"
 
 
 def test_a_link_opens_what_is_folded(page: "playwright.Page") -> None:

@@ -133,7 +133,7 @@ window.addEventListener("beforeprint", () => {
     folded.push(details);
   }
   for (const plot of document.querySelectorAll(".plot")) {
-    plot.style.zoom = Math.min(1, SHEET / (plot.clientWidth || SHEET));
+    plot.style.zoom = Math.min(1, SHEET / (plot.querySelector("svg")?.clientWidth || SHEET));
   }
 });
 window.addEventListener("afterprint", () => {
