@@ -13,12 +13,13 @@ import pandas as pd
 
 from analysis.arms import FLAGS, flag_notes, flags
 from analysis.axis import Axis
-from analysis.contrasts import Contrasts
+from analysis.contrasts import Contrasts, counted
 from analysis.formulas import ratio_of
 from analysis.frame import Sweep
 from analysis.ksweep import MISSING, DrafterLevel, axis_of, drafter_levels
 from analysis.objectives import CROSSOVERS, OBJECTIVES
 from analysis.section import Section
+from analysis.tried import asked_all
 
 DRAWS = 4000
 
@@ -38,7 +39,11 @@ def best_k(sweep: Sweep) -> Section:
         frame=frame,
         columns=COLUMNS if rows else {},
         shown=SHOWN if rows else (),
-        notes=(*_switches(frame, axis_of(sweep)), *_cautions(frame), *flag_notes(frame)) if rows else (),
+        notes=(
+            (*_switches(_asked_all(sweep, frame), axis_of(sweep)), *_cautions(frame), *flag_notes(frame))
+            if rows
+            else ()
+        ),
         missing="" if rows else MISSING,
     )
 
@@ -108,6 +113,19 @@ def _row(item: DrafterLevel, objective: str) -> dict[str, object] | None:
     for name in ("ratio", "margin"):
         row |= zip((name, f"{name}_lo", f"{name}_hi"), found[name], strict=True)
     return row
+
+
+def _asked_all(sweep: Sweep, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of levels at which every length was asked for: a search may ask for one alone."""
+    cells = counted(sweep.cells)
+    arms: dict[str, set[str]] = {}
+    for item in drafter_levels(sweep):
+        arms.setdefault(item.family, set()).update(item.arms.values())
+    kept = [
+        asked_all(cells, arms[family], level)
+        for family, level in zip(frame["drafter"], frame["level"], strict=True)
+    ]
+    return frame[kept]
 
 
 def _switches(frame: pd.DataFrame, axis: Axis) -> list[str]:

@@ -172,27 +172,26 @@ def _reason(chosen: Candidate, winners: Sequence[str], rows: Mapping[str, Verdic
     return f"no arm with a drafter wins ({', '.join(words)}){blocks}"
 
 
-def join(group: str, devices: int, choices: Sequence[Choice], levels: Sequence[Standing]) -> list[LoadRange]:
+def join(group: str, devices: int, choices: Sequence[Choice], boards: Sequence[Standing]) -> list[LoadRange]:
     """Return neighbouring levels with the same choice as ranges, ascending.
 
     Args:
         group: name of the slice's group.
         devices: of the slice.
-        choices: one a level, ascending.
-        levels: the standings that they were made of.
+        choices: one a level at which one is made, ascending.
+        boards: the standings of these and of all other levels of the group, ascending: edges are looked for
+            among them.
     """
     parts = [
-        list(own)
-        for _, own in itertools.groupby(
-            zip(choices, levels, strict=True), key=lambda pair: pair[0].candidate and pair[0].candidate.arm
-        )
+        tuple(own)
+        for _, own in itertools.groupby(choices, key=lambda choice: choice.candidate and choice.candidate.arm)
     ]
-    edges = [_edge(before[-1][0], after[0][0], levels) for before, after in itertools.pairwise(parts)]
+    edges = [_edge(before[-1], after[0], boards) for before, after in itertools.pairwise(parts)]
     return [
         LoadRange(
             group=group,
             devices=devices,
-            choices=tuple(choice for choice, _ in part),
+            choices=part,
             begins=edges[place - 1] if place else None,
             ends=edges[place] if place < len(edges) else None,
         )
@@ -217,9 +216,11 @@ def _edge(low: Choice, high: Choice, boards: Sequence[Standing]) -> Edge:
         np.diag(errors**2) if replicated else None,
         float(min(board.df for board in used)) if replicated and used else None,
     )
-    crossing = next((entry for entry in found.crossings if entry.lower == low.level and entry.downward), None)
+    between = [entry for entry in found.crossings if low.level <= entry.lower and entry.upper <= high.level]
+    crossing = next((entry for entry in between if entry.downward), None)
     if crossing is None or crossing.log_log is None:
         return plain  # one of them was chosen for its verdict and not for its estimate
+    plain = replace(plain, lower=crossing.lower, upper=crossing.upper, lo=crossing.lower, hi=crossing.upper)
     if crossing is not found.main or not replicated:
         return replace(plain, at=crossing.log_log)
     return replace(

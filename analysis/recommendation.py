@@ -22,6 +22,7 @@ from analysis.rows import VerdictRow
 from analysis.schedule import Schedule, schedule_of
 from analysis.standings import Standing, standings
 from analysis.table import planned_rows, verdict_rows
+from analysis.tried import asked_all
 from analysis.verdict import LOSES, NO_DIFFERENCE
 from jobs.result import CONFIRMATION
 
@@ -81,12 +82,15 @@ def _recommend(sweep: Sweep, objective: str) -> Recommendation:
     for board in standings(sweep.cells, objective) if candidates else ():
         groups.setdefault(board.group, []).append(board)
     levels = {name: _one_a_level(own) for name, own in groups.items()}
+    chosen_at = {name: _asked_all(own, sweep.cells, candidates) for name, own in levels.items()}
     families = {arm: facts.family for arm, facts in arm_facts(sweep.cells, sweep.plan).items()}
     # a proposal stays the one that its own fresh blocks were measured for
-    made = (_schedule(planned, own, families) for own in levels.values())
+    made = (_schedule(planned, own, families) for own in chosen_at.values())
     return Recommendation(
         objective=objective,
-        ranges=tuple(found for own in levels.values() for found in rules.ranges(own)),
+        ranges=tuple(
+            found for name, own in levels.items() for found in rules.ranges(chosen_at[name], every=own)
+        ),
         schedules=tuple(schedule for schedule in made if schedule is not None),
         candidates=candidates,
         confirmations=confirmed,
@@ -118,8 +122,15 @@ class _Rules:
             for board in boards
         ]
 
-    def ranges(self, boards: Sequence[Standing], among: Collection[str] | None = None) -> list[LoadRange]:
-        return join(boards[0].group, boards[0].devices, self.choices(boards, among), boards)
+    def ranges(
+        self,
+        boards: Sequence[Standing],
+        among: Collection[str] | None = None,
+        every: Sequence[Standing] | None = None,
+    ) -> list[LoadRange]:
+        """Return the ranges of the choices at some levels; edges are looked for at every level given."""
+        choices = self.choices(boards, among)
+        return join(boards[0].group, boards[0].devices, choices, every or boards) if choices else []
 
 
 def _schedule(rules: _Rules, boards: Sequence[Standing], families: Mapping[str, str]) -> Schedule | None:
@@ -189,6 +200,15 @@ def _one_a_level(boards: Sequence[Standing]) -> list[Standing]:
     """Return one standing a level, ascending: the one with cores of its own, where there are both."""
     ordered = sorted(boards, key=lambda board: (board.level, not board.oversubscribed))
     return list({board.level: board for board in ordered}.values())
+
+
+def _asked_all(
+    boards: Sequence[Standing], cells: pd.DataFrame, candidates: Collection[str]
+) -> list[Standing]:
+    """Return the standings of levels at which a choice can be made: no arm of the group was passed over."""
+    arms = {arm for board in boards for arm in board.arms if arm in candidates}
+    planned = counted(cells)
+    return [board for board in boards if asked_all(planned, arms, board.level)]
 
 
 def _families(
