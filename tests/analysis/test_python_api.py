@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pandas as pd
+import plotly.graph_objects
 import pytest
 
 import analysis
@@ -52,12 +53,14 @@ def test_importing_the_package_imports_nothing_heavy():
 
 def test_the_guide_runs(folder):
     examples = re.findall(r"```python\n(.*?)```", GUIDE, flags=re.DOTALL)
-    assert len(examples) == 2
+    assert len(examples) == 3
     space = {}
     for example in examples:
         exec(example.replace("results/my-sweep", str(folder)), space)
     assert len(space["requests"]) == 2 * len(space["cells"])
     assert set(space["table"]["treatment"]) == {"none", "ngram-k3"}
+    assert isinstance(space["figure"].plot, plotly.graph_objects.Figure)
+    assert list(space["figures"]) == [figure.name for figure in space["figures"].values()]
     named = set(re.findall(r"`(?:sweep\.)?(\w+)\(", GUIDE)) | set(
         re.findall(r"^\| `(\w+)", GUIDE, re.MULTILINE)
     )
