@@ -169,7 +169,9 @@ def started_ms(result: CellResult) -> int | None:
 
 
 def _name(text: str) -> str:
-    return re.sub(r"[^\w\-. :/]", "_", text, flags=re.ASCII)[:NAME_LIMIT]
+    """Return the name of a parameter or a metric: MLflow takes it for a path within a folder."""
+    allowed = re.sub(r"[^\w\-. :/]", "_", text, flags=re.ASCII)[:NAME_LIMIT]
+    return "/".join(part for part in allowed.split("/") if part.strip(".")) or "_"
 
 
 def flag(value: bool) -> str:  # noqa: FBT001  one value, one meaning
