@@ -87,7 +87,7 @@ def fit_time(levels: Sequence[float], times: Sequence[float]) -> TimeCurve | Non
         misses, start[:free], bounds=(lowest[:free], highest[:free]), xtol=EXACT, ftol=EXACT, gtol=EXACT
     )
     floor, slope, knee = (float(value) for value in np.exp(np.append(found.x, [0.0] * (3 - free))))
-    used = found.jac[:, found.active_mask == 0]
+    used = np.asarray(found.jac)[:, found.active_mask == 0]
     hat = np.zeros((free, len(loads)))
     hat[found.active_mask == 0] = np.linalg.pinv(used)
     return TimeCurve(floor=floor, slope=slope, knee=knee, hat=hat, spare=max(0, len(loads) - free))

@@ -208,7 +208,7 @@ def _notes(frame: pd.DataFrame) -> list[str]:
         notes.append("with two levels the curve goes through both: it cannot be held against anything")
     off = frame[frame["misfit"].abs() > MISFIT]
     if not off.empty:
-        worst = off.loc[off["misfit"].abs().idxmax()]
+        worst = off.iloc[int(off["misfit"].abs().argmax())]
         notes.append(
             f"curves miss {len(off)} of {len(frame)} rows by more than {MISFIT:.0%}, {worst['arm']} at "
             f"C={worst['level']:g} by {worst['misfit']:+.1%}: read figures between levels as a sketch"

@@ -45,7 +45,7 @@ def draw_cycle(rows: pd.DataFrame, loads: Sequence[Load], length: Interval, toke
                 x=places,
                 y=[share.conditional[0] for share in load.shares],
                 mode="lines",
-                name="single loads",
+                name="one load",
                 legendgroup="loads",
                 showlegend=index == 0,
                 line={"color": NEUTRAL, "width": 1},
@@ -60,6 +60,7 @@ def draw_cycle(rows: pd.DataFrame, loads: Sequence[Load], length: Interval, toke
     figure.update_layout(
         height=470,
         barmode="stack",
+        uniformtext={"minsize": 9, "mode": "hide"},
         legend={"y": 1.02, "yanchor": "bottom"},
         margin={"t": 60},
     )
@@ -77,7 +78,7 @@ def _shares(figure: go.Figure, rows: pd.DataFrame, places: Sequence[int]) -> Non
             x=places,
             y=rows["unconditional"],
             error_y=_bars(rows, "unconditional"),
-            name="accepted so far",
+            name="all so far",
             marker={"color": colour(0), "opacity": 0.75},
             width=0.55,
             hovertemplate="positions 1 to %{x} all accepted: %{y:.3f}<extra></extra>",
@@ -91,7 +92,7 @@ def _shares(figure: go.Figure, rows: pd.DataFrame, places: Sequence[int]) -> Non
             y=rows["conditional"],
             error_y=_bars(rows, "conditional"),
             mode="lines+markers",
-            name="accepted if reached",
+            name="if reached",
             line={"color": colour(1), "width": 2},
             marker={"symbol": symbol(1), "size": 9},
             hovertemplate="position %{x}: %{y:.3f} if reached<extra></extra>",
@@ -105,7 +106,7 @@ def _shares(figure: go.Figure, rows: pd.DataFrame, places: Sequence[int]) -> Non
             x=places,
             y=rows["fitted"],
             mode="lines+markers",
-            name=f"one alpha, {alpha:.3f}",
+            name=f"alpha {alpha:.3f}",
             line={"color": colour(2), "width": 2, "dash": "dot"},
             marker={"symbol": "diamond-open", "size": 9},
             hovertemplate="alpha to the power %{x}: %{y:.3f}<extra></extra>",
@@ -152,7 +153,7 @@ def _emitted(figure: go.Figure, parts: Sequence[float], length: Interval, tokens
             row=2,
             col=1,
         )
-    for name, (value, low, high), mark in (("MAL", length, 3), ("tokens a decode step", tokens, 4)):
+    for name, (value, low, high), mark in (("MAL", length, 3), ("tokens/step", tokens, 4)):
         if math.isfinite(value):
             figure.add_trace(
                 go.Scatter(

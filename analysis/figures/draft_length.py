@@ -50,12 +50,12 @@ def draft_length(sweep: Sweep, summary: Summary) -> tuple[Figure, ...]:
         return (Figure(name="draft-length", title=f"{TITLE}?", missing=MISSING, sections=SECTIONS),)
     facts = arm_facts(sweep.cells, sweep.plan)
     order = list(dict.fromkeys(facts[arm].family for arm in ranked_arms(sweep, summary) if arm in facts))
-    families = [found for name in order if name in items and (found := _family(name, items[name]))]
+    families = [family for name in order if name in items and (family := _family(name, items[name]))]
     if not families:
         return (_single(sweep, order[0] if order else next(iter(items)), items),)
     axis = axis_of(sweep)
-    left = [found.name for found in families[MOST:]]
-    found = []
+    left = [family.name for family in families[MOST:]]
+    found: list[Figure] = []
     for place, family in enumerate(families[:MOST], start=1):
         found.append(_figure(family, summary, axis, place, left))
         found += ratios_by_length(family.levels, summary, axis, f"draft-length-{place}-loads")
@@ -112,25 +112,23 @@ def _figure(family: Family, summary: Summary, axis: Axis, place: int, left: Sequ
 def _finding(family: Family, axis: Axis) -> str:
     shown, model = family.shown, family.model
     forced = " (forced acceptance)" if all(fact.synthetic for fact in shown.facts.values()) else ""
-    told = f"At {axis.at(shown.level)} {family.name}{forced}"
+    at = axis.at(shown.level)
     name = "quotient" if _known(shown, "quotient") else "user_speed"
     ratios = {k: shown.fits[name].ratio(arm) for k, arm in shown.arms.items()}
     ratios = {k: ratio for k, ratio in ratios.items() if math.isfinite(ratio[0])}
     if not ratios:
-        return f"{told} has no speed beside a baseline's at any K."
+        return f"At {at} no K of {family.name}{forced} has a speed beside a baseline's."
     best = max(ratios, key=lambda k: (ratios[k][0], -k))
-    words = "tokens a step over its cost" if name == "quotient" else "user speed over the baseline's"
-    measured = (
-        f"{words}: best at K={best} of {joined([str(k) for k in ratios])}, {with_interval(*ratios[best])}"
-    )
+    yields = "yields most tokens for its step" if name == "quotient" else "gives users most speed"
+    tried = joined([str(k) for k in ratios])
+    measured = f"Of K={tried} measured, K={best} {yields}, {with_interval(*ratios[best])} of the baseline's"
     if model is None:
-        return f"{told}: {measured}."
-    s = tuple(100.0 * value for value in (model.steps.value, model.steps.low, model.steps.high))
-    guess = model.best()
-    also = "K=0, no drafter" if guess == 0 else f"K={guess}"
+        return f"{measured} at {at} by {family.name}{forced}."
+    s, low, high = (100.0 * value for value in (model.steps.value, model.steps.low, model.steps.high))
+    peak = model.best()
     return (
-        f"{told}: one more draft token costs {with_interval(*s, digits=1)} % of a plain step; {measured}; "
-        f"the fitted lines are best at {also}."
+        f"At {at} one more draft token of {family.name}{forced} costs {with_interval(s, low, high, digits=1)} % of "
+        f"a plain step. {measured}; the fitted lines peak at K={peak}{'' if peak else ', no drafter'}."
     )
 
 

@@ -73,7 +73,7 @@ def draw_panels(
             col=1,
         )
     apply_style(figure, x="", y="")
-    figure.update_layout(height=620, legend={"y": -0.11})
+    figure.update_layout(height=620, legend={"y": -0.13})
     ks = sorted({0, *shown.arms})
     figure.update_xaxes(tickvals=ks, range=[-0.2, ks[-1] + 0.3])
     figure.update_xaxes(title_text="draft length K (tokens)", row=QUOTIENT, col=1)

@@ -83,13 +83,11 @@ def _finding(rows: Sequence[VerdictRow], sides: Sequence[Side]) -> str:
     where, ends = (f"From {low.at} to {high.at}", [low, high]) if several else (f"At {low.at}", [low])
     told = f"{where} {low.label}{forced} gives users {_times(ends, 'user_speed')} times the baseline's speed"
     if all(row.total for row in ends):
-        told += f", in total {_times(ends, 'total')} times its throughput"
+        told += f", in total {_times(ends, 'total')} times"
     curves = [side.curve for side in sides if side.curve is not None and side.curve.step.spare]
     if curves:
         step, speeds = (max(abs(value) for value in own) for own in zip(*map(_misfits, curves), strict=True))
-        told += (
-            f"; fitted step times are off by {100.0 * step:.1f} % at most, speeds by {100.0 * speeds:.1f} %"
-        )
+        told += f"; fitted steps miss by {100.0 * step:.1f} % at most, speeds by {100.0 * speeds:.1f} %"
     return f"{told}."
 
 

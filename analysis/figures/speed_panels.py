@@ -19,7 +19,7 @@ from analysis.load_curves import LoadCurves
 PANELS = ("user_speed", "total_tok_s")
 """Columns of the section, one a plot."""
 BEYOND = "fitted, beyond the levels tried"
-_AXES = ("user speed (tok/s)", "total (tok/s)")
+_AXES = ("user speed<br>(tok/s, log scale)", "total<br>(tok/s)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,10 +56,12 @@ def draw_speed(sides: Sequence[Side], curves: LoadCurves, axis: Axis) -> go.Figu
         for place, column in enumerate(PANELS, start=1):
             _curve(figure, side, column, loads, place)
     apply_style(figure, x="", y="")
-    figure.update_layout(height=560, legend={"y": -0.13})
+    figure.update_layout(height=560, legend={"y": -0.17})
     for place, title in enumerate(_AXES, start=1):
         level_axis(figure, axis, levels, title=place == len(_AXES), row=place, col=1)
-        figure.update_yaxes(title_text=title, rangemode="tozero", row=place, col=1)
+        figure.update_yaxes(title_text=title, row=place, col=1)
+    figure.update_yaxes(type="log", row=1, col=1)  # ratios look alike at all loads
+    figure.update_yaxes(rangemode="tozero", row=len(PANELS), col=1)
     if len(fitted) == len(sides):
         slide(figure, sides=[(side.arm, side.name) for side in sides], curves=curves, loads=loads)
     return figure

@@ -30,6 +30,8 @@ def slide(
 ) -> None:
     """Add a marker a plot and a few words above them, and the slider that moves them.
 
+    Nothing is added where the two have no level in common.
+
     Args:
         figure: user speed in row 1 and total throughput in row 2.
         sides: (digest, name for the figure) of the baseline and of the drafter.
@@ -38,6 +40,8 @@ def slide(
     """
     base, own = (curves.curves[arm] for arm, _ in sides)
     levels = np.intersect1d(base.levels, own.levels)
+    if not len(levels):
+        return
     speeds = [curve.user_speed(loads) for curve in (base, own)]
     totals = [curve.total(loads) for curve in (base, own)]
     active = int(np.argmin(np.abs(loads - levels[len(levels) // 2])))

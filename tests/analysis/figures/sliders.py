@@ -27,7 +27,7 @@ def check_slider(figure: go.Figure) -> None:
     changes = [(set(step.args[0]), set(step.args[1]), len(step.args)) for step in slider.steps]
     assert all(change == changes[0] for change in changes)
     assert drawn(stepped(figure, slider.active)) == drawn(figure)
-    states = {json.dumps(drawn(stepped(figure, place)), sort_keys=True) for place in range(len(slider.steps))}
+    states = {json.dumps(step.args, sort_keys=True) for step in slider.steps}  # all that a step changes
     assert len(states) == len(slider.steps), "two steps look alike"
 
 

@@ -67,11 +67,11 @@ def test_the_bars_add_up_to_the_length() -> None:
     assert [trace.x[0] for trace in row] == pytest.approx([1.0, *SHARES])
     (length,) = [trace for trace in figure.plot.data if trace.name == "MAL"]
     assert length.x[0] == pytest.approx(sum(trace.x[0] for trace in row)) == pytest.approx(2.9)
-    (tokens,) = [trace for trace in figure.plot.data if trace.name == "tokens a decode step"]
+    (tokens,) = [trace for trace in figure.plot.data if trace.name == "tokens/step"]
     assert tokens.x[0] == pytest.approx(2.7)
-    (reached,) = [trace for trace in figure.plot.data if trace.name == "accepted if reached"]
+    (reached,) = [trace for trace in figure.plot.data if trace.name == "if reached"]
     assert list(reached.y) == pytest.approx([0.8, 0.75, 0.5 / 0.6])
-    (alpha,) = [trace for trace in figure.plot.data if (trace.name or "").startswith("one alpha")]
+    (alpha,) = [trace for trace in figure.plot.data if (trace.name or "").startswith("alpha")]
     assert alpha.y[1] == pytest.approx(alpha.y[0] ** 2)
     assert "emits 2.90 [2.90, 2.90] of 4 tokens" in figure.finding
     assert "first draft token is accepted 80 % [80, 80] of the time" in figure.finding
@@ -79,23 +79,23 @@ def test_the_bars_add_up_to_the_length() -> None:
 
 
 def test_each_load_has_a_thin_line_and_the_words_say_how_far_they_lie_apart() -> None:
-    figure = drawn(counted(shift=0.02))
-    thin = [trace for trace in figure.plot.data if trace.name == "single loads"]
+    figure = drawn(counted(shift=0.02, synthetic=True))
+    assert "(forced acceptance)" in figure.finding
+    thin = [trace for trace in figure.plot.data if trace.name == "one load"]
     assert [trace.y[0] for trace in thin] == pytest.approx([0.82, 0.88])
     assert "by load the length is 2.92 to 2.98" in figure.finding
 
 
-def test_the_longer_of_equal_drafters_is_told_of_and_forced_acceptance_is_said() -> None:
+def test_the_longer_of_equal_drafters_is_told_of() -> None:
     longer = Arm(label="tp1/eagle3-k7", k=7, tokens=2.7, step=1.2)
     shorter = Arm(label="tp1/eagle3-k3", tokens=2.7, step=1.2)
     assert "eagle3-k7" in drawn(shorter, longer, blocks=1).finding
-    assert "(forced acceptance)" in drawn(counted(synthetic=True)).finding
 
 
 def test_without_counted_positions_the_lengths_tell() -> None:
     figure = drawn(Arm(label="tp1/eagle3-k1", k=1, tokens=1.8), Arm(label="tp1/eagle3-k2", k=2, tokens=2.4))
     assert "The engine counts no positions" in figure.reading
-    bars = [trace for trace in figure.plot.data if trace.name == "accepted so far"]
+    bars = [trace for trace in figure.plot.data if trace.name == "all so far"]
     assert list(bars[0].y) == pytest.approx([0.8, 0.6])
 
 
