@@ -129,4 +129,5 @@ def _finding(rows: Sequence[CapacityRow], ranked: Sequence[str]) -> str:
         told = f"{row.label} has {row.tokens:,.0f} of the baseline's {natural:,.0f} KV tokens: {took}"
     if row.waits_from is None and row.waits.startswith("unknown"):
         return f"{told}. No level was sampled long enough to tell where requests wait."
-    return f"{told}. Requests wait {row.waits}."
+    wait = "Requests wait" if row.waits_from is not None else "Where requests wait is"
+    return f"{told}. {wait} {row.waits}."

@@ -63,7 +63,9 @@ def _profiled(group: StepTimes, ranked: Sequence[str], index: int, count: int) -
         name="step-time" if index == 0 else f"step-time-{index + 1}",
         title=TITLE if count == 1 else f"{TITLE} ({where})",
         plot=_plot([group], steps, 0),
-        finding=_finding(group, ranked, f"{where}: "),
+        finding=_finding(
+            group, ranked, f"{where}: " if group.source == TRACE else f"An estimate at {where}: "
+        ),
         reading=f"{told}, in a run of its own with {group.level:.0f} requests held in decode; shares are "
         f"of the mean step, and one run has no interval.{left_out(more)}"
         + (f" {others} profiles of other loads are in the table." if index == 0 and others > 0 else ""),
@@ -206,9 +208,7 @@ class _State:
     def reach(self) -> list[float | None]:
         """Where all that is drawn of a step ends, ms."""
         return [
-            rounded(max(step.step_ms, sum(max(ms, 0.0) for ms in step.parts.values()), _known(step.high_ms)))
-            if step
-            else None
+            rounded(max(step.step_ms, _whole(step), _known(step.high_ms))) if step else None
             for step in self.steps
         ]
 
@@ -224,7 +224,7 @@ class _State:
     def shares(self, name: str, longest: float) -> list[str]:
         """Return the words in a part's bars, where there is room for them."""
         return [
-            f"{step.parts[name] / step.step_ms:.0%}"
+            f"{step.parts[name] / _whole(step):.0%}"
             if step and step.parts.get(name, 0.0) >= _ROOM * longest * _END
             else ""
             for step in self.steps
@@ -259,11 +259,16 @@ def _finding(group: StepTimes, ranked: Sequence[str], where: str) -> str:
     spent = sorted(
         ((found.parts[name], name) for name in SPECULATION if found.parts.get(name, 0.0) > 0.0), reverse=True
     )
-    shares = " and ".join(f"{percent(ms / found.step_ms, None, None)} of it {name}" for ms, name in spent[:2])
+    shares = " and ".join(f"{percent(ms / _whole(found), None, None)} of it {name}" for ms, name in spent[:2])
     return (
         f"{where}a step of {found.label}{forced} takes {_ms(found.step_ms)}{over}"
         f"{f'; {shares}' if shares else ''}."
     )
+
+
+def _whole(step: Step) -> float:
+    """Return the length of a step's bar, ms: what is drawn of its parts."""
+    return sum(max(ms, 0.0) for ms in step.parts.values())
 
 
 def _ms(value: float) -> str:

@@ -1,7 +1,8 @@
 """A report's figures as files beside it: pictures, and plotly's own JSON for notebooks.
 
 Pictures are drawn by the machine's browser, a Chrome or Chromium that is started once for all of them. It is
-spoken to through a pipe, loads nothing but files, and listens nowhere.
+spoken to through a pipe, listens nowhere, and loads nothing but files: what a browser asks of its maker by
+itself goes to a proxy that does not exist.
 """
 
 import textwrap
@@ -24,6 +25,8 @@ TITLE_AT = 24
 """Points from the upper edge to the middle of the title's first line."""
 LARGEST_JSON = 2_000_000
 """Characters; a figure with more is left out of the JSON files: the report has it."""
+NOWHERE = "http://127.0.0.1:9"
+"""Proxy of the browser: nobody listens on this port."""
 NO_BROWSER = (
     "the pictures of the figures were left out, as no Chrome or Chromium was found: install one (Debian: "
     "`apt-get install chromium`), or name its file in BROWSER_PATH, and run `specload report` again"
@@ -112,8 +115,7 @@ def picture(figure: Figure) -> go.Figure:
 def _draw(plots: Sequence[go.Figure], paths: Sequence[Path]) -> str:
     """Write one PNG a plot by one start of a browser; return what there is to say where that failed."""
     # Late: a sweep draws no pictures, and the browser's driver takes a while to load.
-    import kaleido  # noqa: PLC0415 - see above
-    from kaleido.errors import BrowserClosedError, BrowserFailedError, ChromeNotFoundError  # noqa: PLC0415
+    import kaleido.errors  # noqa: PLC0415 - see above
 
     size = {"format": "png", "width": WIDTH, "scale": SCALE}
     wanted = [
@@ -121,11 +123,12 @@ def _draw(plots: Sequence[go.Figure], paths: Sequence[Path]) -> str:
         for plot, path in zip(plots, paths, strict=True)
     ]
     try:
-        # a script that sets formulas would come from the network, and no figure has one
-        failed = kaleido.write_fig_from_object_sync(wanted, kopts={"mathjax": False})
-    except ChromeNotFoundError:
+        # without the script that sets formulas, which would come from the network, and no figure has one
+        options = {"mathjax": False, "proxy_server": NOWHERE}
+        failed = kaleido.write_fig_from_object_sync(wanted, kopts=options)
+    except kaleido.errors.ChromeNotFoundError:
         return NO_BROWSER
-    except (BrowserClosedError, BrowserFailedError, OSError) as error:
+    except (kaleido.errors.BrowserClosedError, kaleido.errors.BrowserFailedError, OSError) as error:
         failed = (error,)
     if not failed:
         return ""

@@ -63,6 +63,9 @@ def test_the_figure_has_a_bar_an_arm_a_slider_of_loads_and_the_command_that_meas
     restyled = slider.steps[slider.active].args[0]
     assert list(plot.data[1].x) == restyled["x"][1], "it is drawn as its step says"
     assert restyled["x"] != slider.steps[0].args[0]["x"]
+    shares = [sum(int(trace.text[row].rstrip("%") or 0) for trace in plot.data[:3]) for row in (0, 3)]
+    assert shares[0] == 100
+    assert 90 <= shares[1] <= 101, "small parts have no words"
     assert all(above > 0.0 for above in plot.data[-2].error_x.array[1:]), "measured steps have intervals"
     assert figure.finding.startswith("An estimate at C=8: ")
     assert "plain steps" in figure.finding
@@ -121,6 +124,9 @@ def test_a_profile_takes_the_place_of_the_estimate(tmp_path: Path) -> None:
         "20 % of it verification overhead and 13 % of it drafting."
     )
     assert "profiler" in traced.reading
+    assert estimated.finding.startswith(
+        "An estimate at C=8, 100 tokens: a step of tp1/eagle3-k3 takes 15.0 ms"
+    )
     assert "estimate" in estimated.reading
     table = section(sweep)
     assert table.frame["source"].tolist() == ["trace", "trace", "estimate", "estimate"]
