@@ -1,12 +1,13 @@
 """Files that the tools themselves wrote, of short runs against the emulated engine.
 
 Trimmed of what no reader looks at, of paths and of generated texts; `docs/others.md` has the commands. The
-engine answers every request with 48 tokens; the tokenizer of AIPerf and GuideLLM is not the engine's, so the
-client's counts differ from the server's on purpose.
+engine answers every request with 48 tokens; the tokenizer of the clients is not the engine's, so their counts
+differ from the server's.
 """
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -98,11 +99,49 @@ def test_without_usage_of_every_request_the_client_counts() -> None:
     [
         ("vllm-0.32-none-c2.json", "vllm-0.32-eagle3-c2.json"),
         ("aiperf-0.13-none-c2", "aiperf-0.13-eagle3-c2"),
+        ("guidellm-0.8-none-c2.json", "guidellm-0.8-eagle3-c2.json"),
     ],
 )
 def test_one_run_an_arm_is_a_ratio_without_an_interval(baseline: str, arm: str) -> None:
-    (row,) = compare([], baseline=[str(EXPORTS / baseline)], arms=[f"eagle3={EXPORTS / arm}"]).rows
+    (row,) = compare([], baseline=[str(EXPORTS / baseline)], arms=[f"eagle3-k3={EXPORTS / arm}"]).rows
     assert (row.label, row.level, row.verdict) == ("eagle3-k3", 2.0, "undecided")
     assert row.total is not None
     assert row.total.value > 1.2
     assert row.total.lo is None
+
+
+def test_guidellm() -> None:
+    """0.8: its inter token latency is the pooled one; of every prompt it is told that none was cached."""
+    (run,) = runs_of("guidellm-0.8-eagle3-c2.json")
+    (entry,) = json.loads((EXPORTS / "guidellm-0.8-eagle3-c2.json").read_text())["benchmarks"]
+    requests = entry["requests"]["successful"]
+    assert (run.version, run.model, run.level) == ("0.8.1", "llama-3.1-8b", 2.0)
+    assert (run.requests, run.failed, run.k) == (48, 0, 0)
+    decode = sum(
+        timings["last_token_iteration"] - timings["first_token_iteration"]
+        for timings in (request["info"]["timings"] for request in requests)
+    )
+    assert run.metrics["user/speed_tok_s"] == pytest.approx(48 * 47 / decode, rel=1e-6)
+    tokens = sum(request["input_metrics"]["text_tokens"] for request in requests) + 48 * 48
+    assert run.metrics["throughput/total_tok_s"] == pytest.approx(tokens / entry["duration"], rel=1e-6)
+    assert run.metrics["throughput/computed_tok_s"] == run.metrics["throughput/total_tok_s"]
+    assert run.caveats[0].startswith("GuideLLM warns: mean generation delay was")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"warmup_duration": 2.0},
+        {"requests": {"successful": [{"input_metrics": {"cached_tokens": 0}}]}},
+        {"requests": {"successful": [{"input_metrics": {"cached_tokens": None}}] * 48}},
+        {"requests": None},
+    ],
+)
+def test_guidellm_without_every_cached_prompt(tmp_path: Path, changes: dict[str, Any]) -> None:
+    document = json.loads((EXPORTS / "guidellm-0.8-none-c2.json").read_text())
+    document["benchmarks"][0] |= changes
+    path = tmp_path / "benchmarks.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    (run,) = read_runs([path]).runs
+    assert "throughput/total_tok_s" in run.metrics
+    assert "throughput/computed_tok_s" not in run.metrics
