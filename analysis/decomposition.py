@@ -8,7 +8,7 @@ ratio itself is, so the logs of the parts add up to the log of the ratio.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -90,10 +90,17 @@ class LevelParts:
     """By the columns of `cells`: arms that could be served."""
     causes: dict[str, Contrasts]
     """The same of `FIGURES` with counterfactual arms; empty where there are none."""
+    _shares: dict[str, float] = field(default_factory=dict, init=False, repr=False)
+    """Pair -> decode share, once it was asked for."""
 
     def share(self, arm: str) -> float:
         """Return the baseline's decode share f beside an arm: by its odds, averaged in logs."""
         pair = self.facts[arm].pair
+        if pair not in self._shares:
+            self._shares[pair] = self._share(pair)
+        return self._shares[pair]
+
+    def _share(self, pair: str) -> float:
         base = (self.group["pair"] == pair) & (self.group["role"] != TREATMENT)
         share = self.cells.loc[base, "share"].dropna()
         if share.empty:
