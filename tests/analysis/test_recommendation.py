@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from analysis.bestk import best_k
 from analysis.frame import Sweep, cells_frame
 from analysis.recommendation import CONFIRMED, NO_NEED, PROVISIONAL, recommend
 from analysis.recommendation_table import recommendation, recommendation_frame
@@ -66,6 +67,40 @@ def test_k_by_load_comes_of_the_same_ranges(found):
     assert [(step.k, step.levels) for step in schedule.steps] == [(5, (1, 4)), (1, (16,)), (0, (64,))]
     assert schedule.probes == (4, 16, 64)
     assert (schedule.longest.k, schedule.steps[0].low, schedule.steps[-1].high) == (5, 0.0, None)
+
+
+def test_a_search_that_passed_an_arm_over_chooses_nothing_there(make_sweep, arms, found):
+    """K=5 alone is asked at 8, where it gains nothing, and the baseline alone at 2; then both K at 8."""
+    planned = make_sweep(arms, levels=LEVELS, blocks=4, noise=0.004)
+
+    def searched(*of_arms, level, block):
+        return [
+            replace(result, block=result.block + block, kind="search", cell=f"{block}-{result.cell}")
+            for result in make_sweep(of_arms, levels=(level,), blocks=2, noise=0.004, seed=block)
+        ]
+
+    short, long = (replace(arm, ratios={8: ratio}) for arm, ratio in zip(arms, (1.15, 1.0), strict=True))
+    some = [*planned, *searched(level=2, block=10), *searched(long, level=8, block=20)]
+    again = recommend(of(some))
+    assert [choice.level for part in again.ranges for choice in part.choices] == list(LEVELS)
+    labels = [part.candidate.label for part in found.ranges]
+    assert [part.candidate.label for part in again.ranges] == labels
+    assert [step.levels for step in again.schedules[0].steps] == [(1, 4), (16,), (64,)]
+    assert "K=5 at C=1 to C=4, K=1 at C=16, K=0 at C=64" in " ".join(best_k(of(some)).notes)
+    whole = recommend(of([*planned, *searched(short, long, level=8, block=30)]))
+    assert [choice.level for choice in whole.ranges[1].choices] == [8, 16]
+
+
+def test_an_edge_is_looked_for_at_levels_without_a_choice(make_sweep, arms):
+    """K=1 falls through 1 between 32 and 64, and K=5 was not asked at 32."""
+    planned = make_sweep(arms, levels=LEVELS, blocks=4, noise=0.004)
+    between = [
+        replace(result, block=result.block + 10, kind="search", cell=f"search-{result.cell}")
+        for result in make_sweep([replace(arms[0], ratios={32: 1.05})], levels=(32,), blocks=2, noise=0.004)
+    ]
+    edge = recommend(of([*planned, *between])).ranges[1].ends
+    assert (edge.lower, edge.upper) == (32, 64)
+    assert 32 < edge.lo < edge.at < edge.hi < 64
 
 
 def test_no_schedule_where_one_configuration_is_ahead_of_it(make_sweep, true_arm, arms):
