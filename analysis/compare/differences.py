@@ -140,14 +140,13 @@ def _program(a: Side, b: Side) -> Iterator[Difference]:
 
 
 def _program_fact(run: Mapping[str, Any], key: str) -> object:
-    if key == "commit":
-        checkout = run.get("checkout")
-        known = isinstance(checkout, dict) and checkout.get("commit")
-        return (
-            f"{checkout['commit'][:10]}{' (changed)' if checkout.get('modified') else ''}" if known else None
-        )  # type: ignore[index]  # a dict where known
-    value = run.get(key)
-    return value.get("version") if isinstance(value, dict) else value
+    if key != "commit":
+        value = run.get(key)
+        return value.get("version") if isinstance(value, dict) else value
+    checkout = run.get("checkout")
+    if not isinstance(checkout, dict) or not checkout.get("commit"):
+        return None
+    return f"{str(checkout['commit'])[:10]}{' (changed)' if checkout.get('modified') else ''}"
 
 
 def _measuring(a: Side, b: Side) -> Iterator[Difference]:

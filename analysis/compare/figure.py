@@ -10,6 +10,7 @@ from analysis.axis import AXES
 from analysis.compare.comparison import Comparison
 from analysis.compare.estimates import BETTER, WORSE
 from analysis.compare.ratios import RatioChange
+from analysis.compare.words import change_words
 from analysis.figures.figure import Figure
 from analysis.figures.style import (
     NEUTRAL,
@@ -46,13 +47,22 @@ def comparison_figure(found: Comparison) -> Figure:
         name=NAME,
         title=title,
         plot=_plot(arms),
-        finding=f"{found.findings[0]}.",
+        finding=_finding(found),
         reading="Above: ratio to the baseline, A dashed with open marks, B solid with filled ones; bars are "
-        "each sweep's simultaneous 95 % intervals. Below: B over A with its interval; in the band it is "
-        "within the threshold."
+        "each sweep's simultaneous 95 % intervals. Below: B over A with its interval; the band is the "
+        "smallest threshold of the levels."
         + (f" {_left_out(left)}: drawn are those whose change is largest for its noise." if left else ""),
         sections=("ratios",),
     )
+
+
+def _finding(found: Comparison) -> str:
+    """Return the sum of it, and of what surely changed the most."""
+    sure = [change for change in found.changes if change.word in (BETTER, WORSE)]
+    most = max(sure, key=_signal, default=None)
+    words = [found.findings[0], *([] if most is None else [change_words(most)])]
+    told = "; ".join(words)
+    return f"{told[:1].upper()}{told[1:]}."
 
 
 def _left_out(count: int) -> str:

@@ -36,7 +36,7 @@ def render_comparison(found: Comparison) -> str:
     figure = comparison_figure(found)
     frame = found.section("ratios").frame
     page = _Page(
-        title=f"{found.a.name} against {found.b.name}",
+        title=_title(found.a.name, found.b.name),
         a=found.a.sweep.directory,
         b=found.b.sweep.directory,
         banners=tuple(words for name, words in _BANNERS.items() if bool(frame[name].any())),
@@ -55,6 +55,10 @@ def render_comparison(found: Comparison) -> str:
     )
 
 
+def _title(a: str, b: str) -> str:
+    return f"{a}, measured twice" if a == b else f"{a} against {b}"
+
+
 def write_comparison(file: Path, found: Comparison) -> None:
     """Write the page; a reader never sees half of one.
 
@@ -62,7 +66,6 @@ def write_comparison(file: Path, found: Comparison) -> None:
         OSError: it cannot be written.
     """
     text = render_comparison(found)
-    file.parent.mkdir(parents=True, exist_ok=True)
     if file.exists() and not file.is_file():
         file.write_text(text, encoding="utf-8")  # a pipe or a device is written to, never replaced
         return

@@ -24,7 +24,7 @@ def findings(changes: Sequence[RatioChange], served: Section, objective: str) ->
     found = [f"ratio of {OBJECTIVES[objective].title} to the baseline, B against A, by arm and level: {told}"]
     for word in (BETTER, WORSE):
         own = [change for change in changes if change.word == word]
-        found += [_change_words(change) for change in own[:NAMED]]
+        found += [change_words(change) for change in own[:NAMED]]
         if len(own) > NAMED:
             found.append(f"{len(own) - NAMED} more are {word}, see the table")
     frame = served.frame
@@ -47,7 +47,8 @@ def findings(changes: Sequence[RatioChange], served: Section, objective: str) ->
     return tuple(found)
 
 
-def _change_words(found: RatioChange) -> str:
+def change_words(found: RatioChange) -> str:
+    """Return a change that was decided, in a clause with its figures."""
     judged = found.judged
     assert judged is not None, "a change without a ratio has no such word"
     ratio = judged.ratio

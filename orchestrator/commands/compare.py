@@ -1,6 +1,7 @@
 """`specload compare`: two sweeps beside each other, or why they cannot be."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,9 @@ def run(arguments: Sequence[str]) -> int:
     if options.threshold is not None and not 0.0 <= options.threshold < 1.0:
         message = f"--threshold is {options.threshold:g}; it is a share, as 0.02 for 2 %: give 0 to below 1"
         raise ConfigError(message)
+    if options.report is not None:
+        with _writing(options.report):  # before the work, not after it
+            options.report.parent.mkdir(parents=True, exist_ok=True)
     for place in (options.a, options.b):
         read_plan(place)  # says what is wrong with a folder as all commands do
     found = compare_sweeps(
@@ -71,11 +75,18 @@ def run(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _write(file: Path, found: "Comparison") -> None:
-    from analysis.compare.page import write_comparison  # noqa: PLC0415 - plotly is loaded for a page only
-
+@contextmanager
+def _writing(file: Path) -> Iterator[None]:
+    """Turn what the file system refuses into a sentence."""
     try:
-        write_comparison(file, found)
+        yield
     except OSError as error:
         message = f"--report {file}: the page cannot be written ({error.strerror}); name another file"
         raise ConfigError(message) from error
+
+
+def _write(file: Path, found: "Comparison") -> None:
+    from analysis.compare.page import write_comparison  # noqa: PLC0415 - plotly is loaded for a page only
+
+    with _writing(file):
+        write_comparison(file, found)
