@@ -18,6 +18,8 @@ from analysis.report.methods import METHODS
 from analysis.report.page.tables import arm_marks
 from analysis.untrusted import fenced, markdown
 
+SHORT = 12
+"""Rows of a list of keys that stands open."""
 CARD_HEADS = ("load", "serve", "over the baseline", "over the runner-up", "status", "the range")
 PLAN_KEYS = ("name", "sweep", "digest", "seed", "threshold", "overrides")
 
@@ -122,7 +124,8 @@ def _configuration(page: Page) -> Iterator[str]:
     for label, keys in page.differences:
         yield from (f"### {markdown(label)}", "")
         rows = [(code(key), code(text(base)), code(text(own))) for key, base, own in keys]
-        yield from (*(table(("key", "baseline", "arm"), rows) if rows else ["None was reported."]), "")
+        lines = table(("key", "baseline", "arm"), rows) if rows else ["None was reported."]
+        yield from folded(f"{len(rows)} keys", lines) if len(rows) > SHORT else (*lines, "")
 
 
 def _methods(page: Page) -> Iterator[str]:

@@ -57,15 +57,3 @@ def test_without_a_browser_a_sentence_says_how_to_get_pictures(
     assert found.notes == (NO_BROWSER,)
     assert set(found.data) == {"bars"}
     assert not found.pictures
-
-
-def test_a_browser_that_fails_costs_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = tmp_path / "chromium"
-    broken.write_text("#!/bin/sh\nexit 1\n")
-    broken.chmod(0o755)
-    monkeypatch.setenv("BROWSER_PATH", str(broken))
-    found = write_figures([figure()], tmp_path, pictures=True)
-    (note,) = found.notes
-    assert "the browser failed" in note
-    assert "`specload report` tries again" in note
-    assert not found.pictures

@@ -1,14 +1,16 @@
-"""The report's figures as pictures, drawn by a real headless Chromium."""
+"""The report's figures as pictures, drawn by a real headless Chromium, or by one that fails."""
 
 import json
 import shutil
 import struct
 from pathlib import Path
 
+import plotly.graph_objects as go
 import pytest
 
+from analysis.figures import Figure
 from analysis.report import write_report
-from analysis.report.pictures import SCALE, WIDTH
+from analysis.report.pictures import SCALE, WIDTH, write_figures
 from analysis.summary import summarise
 from tests.analysis.made import Arm, made_results
 
@@ -66,6 +68,19 @@ def test_every_figure_is_drawn_by_one_browser_that_asks_the_network_for_nothing(
     assert (tmp_path / "starts").read_text().split() == ["x"]
     events = net_events(tmp_path / "net.json")
     assert events, "the browser kept no log"
-    # a look whether there is a route for IPv6 sends nothing; all that is sent goes to a proxy that is not there
+    # looking for a route for IPv6 sends nothing; all that is sent goes to a proxy that is not there
     assert not [event for event in events if event[0] == "UDP_BYTES_SENT"]
     assert {place for name, place in events if name == "TCP_CONNECT_ATTEMPT"} <= {"127.0.0.1:9", ""}
+
+
+def test_a_browser_that_fails_costs_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = tmp_path / "chromium"
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("BROWSER_PATH", str(broken))
+    bars = Figure(name="bars", title="Bars?", plot=go.Figure(go.Bar(x=[1], y=[1])), finding="one")
+    found = write_figures([bars], tmp_path, pictures=True)
+    (note,) = found.notes
+    assert "the browser failed" in note
+    assert "`specload report` tries again" in note
+    assert not found.pictures
