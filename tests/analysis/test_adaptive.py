@@ -7,7 +7,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.adaptive import FOUND, OPEN, OUTSIDE, SLO, Search, choose, next_level, search_states, state_of
+from analysis.adaptive import (
+    FOUND,
+    OPEN,
+    OUTSIDE,
+    SLO,
+    UNKNOWN,
+    Search,
+    choose,
+    next_level,
+    search_states,
+    state_of,
+)
 from analysis.bundles import best_bundle, candidates, predicted_width
 from analysis.crossings import crossover_rows
 from analysis.crossover import find_crossover
@@ -161,6 +172,19 @@ def test_a_service_level_is_searched_for_arms_and_baselines() -> None:
         assert "keeps TTFT p95 <= 300 ms up to" in state.text
     with pytest.raises(KeyError):
         search_states(cells_frame(results), Search(kind=SLO, limits={"itl_ms": 1.0}))
+
+
+def test_a_search_among_oversubscribed_cells_says_why_it_goes_nowhere() -> None:
+    arms, plan = (
+        [Arm(label="tp1/a-k3", tokens=FALLING)],
+        {"search": {"kind": SLO, "width": 1.25, "rounds": 4}, "slo": {"ttft_ms": 300.0}},
+    )
+    made = made_sweep(arms, plan=plan, levels=tuple(FALLING), blocks=2)
+    crowded = [replace(result, oversubscribed=True) for result in made.results]
+    found = section(replace(made, cells=cells_frame(crowded), results=crowded))
+    assert [row["status"] for row in found.rows()] == [UNKNOWN] * 2
+    assert all("oversubscribed" in row["text"] for row in found.rows())
+    assert next_level(cells_frame(crowded), Search(kind=SLO, limits={"ttft_ms": 300.0})) is None
 
 
 def test_the_section_says_where_each_arm_is_and_how_to_search() -> None:

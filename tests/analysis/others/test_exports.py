@@ -43,6 +43,23 @@ def test_vllm_bench_serve() -> None:
     )
 
 
+def test_vllm_bench_sweep_serve(tmp_path: Path) -> None:
+    """0.32: a folder a server and level with a summary beside the runs, which tell the server's overrides."""
+    servers = {"none": "", "eagle3": "-speculative_config={'method': 'eagle3', 'num_speculative_tokens': 3}"}
+    for name, words in servers.items():
+        folder = f"SERVE--max_num_seqs=32{words}-BENCH--max_concurrency=4-num_prompts=24"
+        place = tmp_path / "20261130_120041" / folder
+        place.mkdir(parents=True)
+        text = (EXPORTS / f"vllm-sweep-0.32-{name}.json").read_text()
+        (place / "run=0.json").write_text(text)
+        (place / "summary.json").write_text(f"[{text}]")
+    found = compare([tmp_path / "20261130_120041"])
+    (row,) = found.rows
+    assert (row.label, row.level, row.verdict) == ("eagle3-k3 [max_num_seqs=32]", 4.0, "undecided")
+    assert row.mal == pytest.approx(2.26, abs=0.01)
+    assert found.outcomes["measured"] == 2
+
+
 def test_aiperf_counts_by_the_server_where_it_told() -> None:
     """0.13: 718 tokens by its tokenizer, 576 by the server, over first dispatch to last response."""
     (run,) = runs_of("aiperf-0.13-eagle3-c2")
