@@ -305,8 +305,8 @@ class _View:
         told += f"{FIRST:g} needs {joined(needed)}"
         last, forced = ends[-1], " (forced acceptance)" if self.forced else ""
         if math.isfinite(last.decode[0]):
-            x = with_interval(*last.decode)
-            told += f"; {self.arm}{forced} has x {x} at {self.axis.at(last.level)}"
+            has = with_interval(*last.decode)
+            told += f"; {self.arm}{forced} has x {has} at {self.axis.at(last.level)}"
         return f"{told}."
 
     def remarks(self) -> str:

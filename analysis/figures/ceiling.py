@@ -1,8 +1,9 @@
 """The ceiling ladder: from the baseline over the chosen drafter to perfect acceptance, level by level."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -26,7 +27,7 @@ from analysis.ceiling import ceiling as ceiling_section
 from analysis.figures.chosen import chosen_arm
 from analysis.figures.figure import Figure
 from analysis.figures.style import NEUTRAL, add_slider, apply_style, colour, interval_bars, level_axis
-from analysis.figures.words import joined, percent, rounded, with_interval
+from analysis.figures.words import ends_of, joined, percent, rounded, with_interval
 from analysis.frame import Sweep
 from analysis.ksweep import axis_of
 from analysis.summary import Summary
@@ -81,17 +82,15 @@ def _own(frame: pd.DataFrame, facts: dict[str, ArmFacts], chosen: ArmFacts) -> p
     Of levels with cells of both kinds those stand whose client had cores of its own.
     """
     run = frame[frame["source"] != NOT_RUN]
-    mine: list[bool] = [
-        row.digest == chosen.arm
-        or (
-            facts[str(row.digest)].pair == chosen.pair
-            and row.rung not in (REAL, chosen.kind)
-            and row.source != COMPUTED
-            and (row.rung == BASELINE or facts[str(row.digest)].k == chosen.k or row.rung == LOADED)
-        )
-        for row in run.itertuples()
-    ]
-    kept = run[mine].assign(other=[facts[str(arm)].k != chosen.k for arm in run.loc[mine, "digest"]])
+    rungs, others = run["rung"], run["digest"].map(facts)
+    alike = others.map(lambda fact: fact.k == chosen.k).astype(bool)
+    beside = (
+        others.map(lambda fact: fact.pair == chosen.pair).astype(bool)
+        & ~rungs.isin([REAL, chosen.kind])
+        & run["source"].ne(COMPUTED)
+        & (alike | rungs.isin([BASELINE, LOADED]))
+    )
+    kept = run.assign(other=~alike)[beside | run["digest"].eq(chosen.arm)]
     kept = kept.sort_values(["level", "oversubscribed", "other"], kind="stable")
     return kept.drop_duplicates(["level", "rung"])
 
@@ -129,8 +128,9 @@ class _View:
     def active(self) -> int:
         """The level that is shown first: where the arm's ratio of total throughput is best."""
         own = self.frame[self.frame["digest"].eq(self.arm.arm) & self.frame["rung"].eq(self.arm.kind)]
-        known = own["total"].where(own["total"].notna(), own["user_speed"]).fillna(-math.inf)
-        return self.levels.index(float(own.loc[known.idxmax(), "level"])) if len(own) else 0
+        known = own["total"].where(own["total"].notna(), own["user_speed"])
+        ordered = own.assign(known=known).sort_values("known", na_position="first")
+        return self.levels.index(float(ordered["level"].iloc[-1]))
 
     def plot(self) -> go.Figure:
         rows = 2 if self.captured else 1
@@ -183,22 +183,19 @@ class _View:
     def _title(self, level: float) -> str:
         return f"ratio to baseline at {self.axis.at(level)}"
 
-    def _row(self, level: float, rung: str) -> pd.Series | None:
+    def _row(self, level: float, rung: str) -> Mapping[Any, Any]:
+        """Return a row of the table; an empty one where the rung is not at the level."""
         own = self.frame[self.frame["level"].eq(level) & self.frame["rung"].eq(rung)]
-        return None if own.empty else own.iloc[0]
+        return {} if own.empty else own.iloc[0].to_dict()
 
     def _ends(self, level: float, rung: str, name: str) -> tuple[float, float, float]:
-        row = self._row(level, rung)
-        if row is None:
-            return (math.nan,) * 3
-        value, low, high = (float(row.get(f"{name}{end}", math.nan)) for end in ("", "_lo", "_hi"))
-        return value, low, high
+        return ends_of(self._row(level, rung), name)
 
     def _state(self, level: float, name: str) -> dict[str, list[object]]:
         ends = [self._ends(level, rung, name) for rung in self.rungs]
         rows = [self._row(level, rung) for rung in self.rungs]
         shape = ("circle", "square")[list(PANELS).index(name)]
-        computed = [row is not None and row["source"] == COMPUTED for row in rows]
+        computed = [row.get("source") == COMPUTED for row in rows]
         wide = [math.isfinite(low + high) for _, low, high in ends]
         return {
             "x": [rounded(value) for value, _, _ in ends],

@@ -1,15 +1,15 @@
 """Combinations of two factors at each load, as rows for bars: index to the best, interval, hit rate."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-import pandas as pd
+from typing import Any
 
 from analysis.axis import AXES
 from analysis.contrasts import counted
 from analysis.factorial import combinations_of, fits
 from analysis.factors import LAYOUT, TREATMENT, short, with_treatment
+from analysis.figures.words import ends_of
 from analysis.frame import Sweep
 from analysis.objectives import OBJECTIVES
 from analysis.standings import standings
@@ -50,10 +50,10 @@ def factorial_loads(sweep: Sweep, factors: Sequence[str], objective: str) -> lis
     frame = combinations_of(fits(counted(sweep.cells), list(factors), objective), objective)
     axis = AXES[str(sweep.cells["axis"].iloc[0])] if len(sweep.cells) else AXES["concurrency"]
     found = []
-    for (load, held), own in frame.groupby(["per_device", "held"], sort=True):
-        level = own["level"].iloc[0]
+    for _, own in frame.groupby(["per_device", "held"], sort=True):
+        load, level, held = (own[name].iloc[0] for name in ("per_device", "level", "held"))
         label = axis.at(level) if own["level"].nunique() == 1 and math.isfinite(level) else ""
-        label = label or f"{axis.at(float(load))} per device"
+        label = label or f"{axis.at(load)} per device"
         bars = [_combination(row, names) for row in own.to_dict("records")]
         known = tuple(bar for bar in bars if math.isfinite(bar.index))
         if known:
@@ -61,13 +61,16 @@ def factorial_loads(sweep: Sweep, factors: Sequence[str], objective: str) -> lis
     return found
 
 
-def _combination(row: dict[str, object], names: Sequence[str]) -> Combination:
+def _combination(row: Mapping[Any, Any], names: Sequence[str]) -> Combination:
     treatment = str(row[TREATMENT]) if TREATMENT in names else "none"
-    index, low, high, hit_rate = (
-        float(str(row[name])) for name in ("index", "index_lo", "index_hi", "hit_rate")
-    )
+    index, low, high = ends_of(row, "index")
     return Combination(
-        place=str(row[names[0]]), treatment=treatment, index=index, low=low, high=high, hit_rate=hit_rate
+        place=str(row[names[0]]),
+        treatment=treatment,
+        index=index,
+        low=low,
+        high=high,
+        hit_rate=float(row["hit_rate"]),
     )
 
 
@@ -89,7 +92,7 @@ def treatment_loads(sweep: Sweep, objective: str) -> list[Load]:
             continue
         bars = [
             _standing(
-                arms.loc[arm],
+                (str(arms.at[arm, LAYOUT]), str(arms.at[arm, TREATMENT])),
                 (ratio.value, ratio.lo, ratio.hi),
                 float(rates.get((arm, board.level), math.nan)),
                 more_is_better=OBJECTIVES[objective].higher_is_better,
@@ -109,7 +112,7 @@ def treatment_loads(sweep: Sweep, objective: str) -> list[Load]:
 
 
 def _standing(
-    arm: pd.Series,
+    names: tuple[str, str],
     advantage: tuple[float, float | None, float | None],
     hit_rate: float,
     *,
@@ -120,8 +123,8 @@ def _standing(
     if not more_is_better:
         value, low, high = 1.0 / value, 1.0 / high, 1.0 / low
     return Combination(
-        place=str(arm[LAYOUT]),
-        treatment=str(arm[TREATMENT]),
+        place=names[0],
+        treatment=names[1],
         index=100.0 * value,
         low=math.nan if best else 100.0 * low,
         high=math.nan if best else 100.0 * high,

@@ -1,7 +1,9 @@
 """What a million tokens cost against the load: money where a price is known, else energy."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -21,7 +23,7 @@ from analysis.figures.style import (
     level_axis,
     symbol,
 )
-from analysis.figures.words import with_interval
+from analysis.figures.words import ends_of, with_interval
 from analysis.frame import Sweep
 from analysis.ksweep import axis_of
 from analysis.summary import Summary
@@ -82,7 +84,7 @@ class _View:
         there = set(self.frame["arm"])
         ranked = [arm for arm in self.ranked if arm in there]
         bases = self.frame.loc[self.frame["baseline"], "arm"]
-        return list(dict.fromkeys([*ranked[:1], *bases, *ranked[1:]]))[:MOST]
+        return list(dict.fromkeys([*ranked[:1], *bases, *ranked[1:], *self.frame["arm"]]))[:MOST]
 
     @property
     def shown(self) -> pd.DataFrame:
@@ -121,12 +123,8 @@ class _View:
         figure.update_yaxes(type="log", **decade_ticks(values.min(), values.max()))
         return figure
 
-    def _ends(self, row: dict[str, object]) -> tuple[float, float, float]:
-        value, low, high = (float(str(row[f"{self.column}{end}"])) for end in ("", "_lo", "_hi"))
-        return value, low, high
-
-    def _told(self, row: dict[str, object]) -> str:
-        value, low, high = self._ends(row)
+    def _told(self, row: Mapping[Any, Any]) -> str:
+        value, low, high = ends_of(row, self.column)
         digits = max(0, 2 - math.floor(math.log10(value))) if value > 0.0 else 2
         return escape(f"{with_interval(value, low, high, digits=digits)} {self.unit}")
 
@@ -134,7 +132,7 @@ class _View:
         """Return the cheapest point that can be served, and the cheapest without a drafter."""
         real = self.frame[~self.frame["synthetic"].astype(bool)]
         found = [real, real[real["baseline"]]] if len(real) else [self.frame]
-        rows = [own.loc[own[self.column].idxmin()].to_dict() for own in found if len(own)]
+        rows = [own.sort_values(self.column).iloc[0].to_dict() for own in found if len(own)]
         told = [
             f"{row['label']} at {self.axis.at(float(row['level']))} with {self._told(row)}" for row in rows
         ]

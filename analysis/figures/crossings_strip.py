@@ -1,6 +1,7 @@
 """The strip below a ratio's curves: where each passes 1, with its bracket and its interval."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
@@ -36,11 +37,15 @@ def draw_strip(figure: go.Figure, rows: Sequence[CrossoverRow], places: Mapping[
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Strip:
     """One arm's line."""
 
-    def __init__(self, *, figure: go.Figure, row: CrossoverRow, height: float, shade: str) -> None:
-        self.figure, self.row, self.height, self.shade = figure, row, height, shade
+    figure: go.Figure
+    row: CrossoverRow
+    height: float
+    """Its place on the y axis."""
+    shade: str
 
     @property
     def found(self) -> Crossover:

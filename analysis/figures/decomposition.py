@@ -12,7 +12,8 @@ from analysis.decomposition import decomposition as decomposition_section
 from analysis.figures.chosen import chosen_arm
 from analysis.figures.figure import Figure
 from analysis.figures.style import NEUTRAL, PALETTE, WHISKER, add_slider, apply_style, interval_bars
-from analysis.figures.words import joined, rounded, with_interval
+from analysis.figures.words import ends_of, joined, rounded, with_interval
+from analysis.formulas import ratio_of
 from analysis.frame import Sweep
 from analysis.ksweep import axis_of
 from analysis.latency_parts import PARTS
@@ -84,6 +85,11 @@ class _Part:
         return f"{NAMES[self.name]}  {f'{math.exp(self.value):.2f}' if self.known else ABSENT}"
 
     @property
+    def factor(self) -> tuple[float, float, float]:
+        """The factor itself, with its interval."""
+        return ratio_of(self.value), ratio_of(self.low), ratio_of(self.high)
+
+    @property
     def wide(self) -> bool:
         return self.known and math.isfinite(self.low + self.high)
 
@@ -102,10 +108,10 @@ class _View:
 
     def parts(self, level: float) -> list[_Part]:
         """Return the bars from the top down, the ratio itself last."""
-        row = self.rows[self.rows["level"] == level].iloc[0]
+        row = self.rows[self.rows["level"] == level].iloc[0].to_dict()
         found, reached = [], 0.0
         for name in (*PARTS, "whole"):
-            value, low, high = (_log(float(row[f"{name}{end}"])) for end in ("", "_lo", "_hi"))
+            value, low, high = (_log(end) for end in ends_of(row, name))
             known = math.isfinite(value)
             found.append(
                 _Part(
@@ -227,7 +233,7 @@ class _View:
     def _told(self, level: float) -> str:
         *parts, whole = self.parts(level)
         largest = sorted((part for part in parts if part.known), key=lambda part: -abs(part.value))[:2]
-        ratio = with_interval(*(math.exp(end) for end in (whole.value, whole.low, whole.high)))
+        ratio = with_interval(*whole.factor)
         words = [f"{NAMES[part.name]} {math.exp(part.value):.2f}" for part in largest]
         return f"{ratio} at {self.axis.at(level)}, mostly {joined(words)}"
 
@@ -235,8 +241,7 @@ class _View:
 def _hover(part: _Part) -> str:
     if not part.known:
         return f"{NAMES[part.name]}: not told apart"
-    ratio = with_interval(*(math.exp(end) for end in (part.value, part.low, part.high)), digits=3)
-    return f"{NAMES[part.name]}: {ratio}"
+    return f"{NAMES[part.name]}: {with_interval(*part.factor, digits=3)}"
 
 
 def _log(value: float) -> float:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import plotly.graph_objects as go
@@ -195,16 +195,15 @@ class _View:
         ]
 
     def _slider(self, figure: go.Figure, x: str) -> None:
-        steps = []
+        steps: list[tuple[str, dict[str, object], dict[str, object]]] = []
         for load in self.loads:
-            changes: dict[str, list[object]] = {}
+            states: list[Mapping[str, object]] = []
             for treatment in self.shown:
-                state = self._state(load, treatment)
-                rates = {"y": self._rates(load, treatment)}
-                for own in [state, rates] if self.rates else [state]:
-                    for name in state:
-                        changes.setdefault(name, []).append(own.get(name))
-            steps.append((load.label, dict(changes), {f"{x}.title.text": self._x_title(load)}))
+                states.append(self._state(load, treatment))
+                if self.rates:
+                    states.append({"y": self._rates(load, treatment)})
+            changes: dict[str, object] = {name: [own.get(name) for own in states] for name in states[0]}
+            steps.append((escape(load.label), changes, {f"{x}.title.text": self._x_title(load)}))
         add_slider(figure, name="load", steps=steps, active=self.active)
 
     def _x_title(self, load: Load) -> str:

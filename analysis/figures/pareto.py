@@ -1,6 +1,8 @@
 """What a user gets against what a device gives: every arm over its levels, the front marked."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,7 +12,7 @@ from analysis.axis import Axis
 from analysis.figures.chosen import left_out, ranked_arms, short_names
 from analysis.figures.figure import Figure
 from analysis.figures.style import NEUTRAL, apply_style, colour, decade_ticks, interval_bars, symbol
-from analysis.figures.words import with_interval
+from analysis.figures.words import ends_of, with_interval
 from analysis.frame import Sweep
 from analysis.ksweep import axis_of
 from analysis.pareto import ON, PERHAPS, on_front
@@ -61,7 +63,8 @@ class _View:
     def best(self) -> pd.DataFrame:
         """Points that no other beats by estimate, the fastest for a user first."""
         x, y = (self.frame[name].to_numpy(dtype=float)[None, :] for name in (X, Y))
-        return self.frame[on_front(x, y)[0]].sort_values(X, ascending=False)
+        best: pd.DataFrame = self.frame[on_front(x, y)[0]].sort_values(X, ascending=False)
+        return best
 
     @property
     def arms(self) -> list[str]:
@@ -136,11 +139,10 @@ class _View:
         figure.update_yaxes(type="log", **decade_ticks(shown[Y].min(), shown[Y].max()))
         return figure
 
-    def _told(self, row: dict[str, object]) -> str:
-        words = [self.axis.at(float(str(row["level"])))]
+    def _told(self, row: Mapping[Any, Any]) -> str:
+        words = [self.axis.at(float(row["level"]))]
         for name, unit in ((X, "tok/s a user"), (Y, "tok/s per device")):
-            ends = (float(str(row[f"{name}{end}"])) for end in ("", "_lo", "_hi"))
-            words.append(f"{with_interval(*ends, digits=1)} {unit}")
+            words.append(f"{with_interval(*ends_of(row, name), digits=1)} {unit}")
         return "<br>".join([*words, str(row["front"])])
 
     def finding(self) -> str:

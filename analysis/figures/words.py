@@ -1,10 +1,11 @@
 """How figures say a number with its interval, and which of many levels they show."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 
-def with_interval(value: float, low: float | None, high: float | None, digits: int = 2) -> str:
+def with_interval(value: float, low: float | None, high: float | None, *, digits: int = 2) -> str:
     """Return `1.29 [1.20, 1.38]`, without brackets where there is no interval."""
     if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
         return f"{value:.{digits}f}"
@@ -16,6 +17,12 @@ def percent(value: float, low: float | None, high: float | None) -> str:
     if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
         return f"{100.0 * value:.0f} %"
     return f"{100.0 * value:.0f} % [{100.0 * low:.0f}, {100.0 * high:.0f}]"
+
+
+def ends_of(row: Mapping[Any, Any], name: str) -> tuple[float, float, float]:
+    """Return a figure of a section's row with the ends of its interval; NaN where there are none."""
+    value, low, high = (float(row.get(f"{name}{end}", math.nan)) for end in ("", "_lo", "_hi"))
+    return value, low, high
 
 
 def rounded(value: float, digits: int = 5) -> float | None:
