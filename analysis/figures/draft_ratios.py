@@ -23,6 +23,8 @@ def ratios_by_length(
 ) -> tuple[Figure, ...]:
     """Return the figure of one drafter; none where the best K is the same at all loads.
 
+    A load that a search placed for some draft lengths only is left out: the best of some is not the best.
+
     Args:
         items: the drafter at its levels, ascending.
         summary: of the sweep.
@@ -31,14 +33,17 @@ def ratios_by_length(
     """
     objective = summary.objective
     title = OBJECTIVES[objective].title
-    best = {item.level: k for item in items if (k := _best(item, objective)) is not None}
+    tried = {(row.arm, row.level) for row in summary.rows}
+    arms = {arm for item in items for arm in item.arms.values()}
+    whole = [item for item in items if all((arm, item.level) in tried for arm in arms)]
+    best = {item.level: k for item in whole if (k := _best(item, objective)) is not None}
     runs = best_by_load(list(best), list(best.values()), axis)
     if len(runs) < 2:
         return ()
     known = {(row.arm, row.level, row.oversubscribed): row for row in summary.rows if row.ratio(objective)}
     levels = [
         (item.level, rows)
-        for item in items
+        for item in whole
         if (
             rows := [
                 known[place]

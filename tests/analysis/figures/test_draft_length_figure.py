@@ -1,8 +1,11 @@
 """Draft length: the lines come from the fit, the slider moves the best K, and the load may decide it."""
 
+from dataclasses import replace
+
 import pytest
 
 from analysis.figures.draft_length import draft_length
+from analysis.frame import cells_frame
 from analysis.ksweep import drafter_levels
 from analysis.length_model import length_model
 from analysis.summary import summarise
@@ -126,6 +129,14 @@ def test_the_load_decides_the_best_k_as_published() -> None:
     assert [figure.name for figure in figures] == ["draft-length-1", "draft-length-1-loads"]
     assert "K=5 at C=1 to C=32, K=3 at C=64 to C=128, K=1 at C=256" in figures[1].finding
     assert [trace.name for trace in figures[1].plot.data] == ["C=1", "C=32", "C=64", "C=128", "C=256"]
+
+
+def test_a_load_that_a_search_placed_for_some_lengths_only_says_nothing_of_the_best() -> None:
+    made = made_sweep(arms_of(1, 3, 7), levels=(4, 8, 16))
+    some = [cell for cell in made.results if cell.level != 8 or cell.k in (0, 1, 3)]
+    sweep = replace(made, results=some, cells=cells_frame(some))
+    summary = summarise(some, threshold=0.02)
+    assert draft_length(sweep, summary)[1:] == (), "K=3 is best of those at C=8, K=7 at the other two"
 
 
 def test_one_draft_length_names_the_command_that_measures_others() -> None:
