@@ -66,7 +66,10 @@ def short_names(arms: Iterable[tuple[str, str, str]]) -> dict[str, str]:
 
 def left_out(count: int) -> str:
     """Return what a figure says of arms that it does not show, with a space before it; nothing of none."""
-    return f" {count} less relevant arms are left out; the table has all." if count > 0 else ""
+    if count < 1:
+        return ""
+    arms = "1 less relevant arm is" if count == 1 else f"{count} less relevant arms are"
+    return f" {arms} left out; the table has all."
 
 
 def _gain(row: VerdictRow, objective: str, better: float) -> float:

@@ -250,7 +250,8 @@ class _View:
             said.append("Below, the prefix-cache hit rates: part of what a layout is.")
         count = len({bar.treatment for load in self.loads for bar in load.bars}) - len(self.shown)
         if count > 0:
-            said.append(f"{count} less relevant drafters are left out; the table has all.")
+            drafters = "1 less relevant drafter is" if count == 1 else f"{count} less relevant drafters are"
+            said.append(f"{drafters} left out; the table has all.")
         return " ".join(said)
 
 

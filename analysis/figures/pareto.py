@@ -23,7 +23,7 @@ SHOWN = 6
 """Arms at most: each has intervals in both directions."""
 X, Y = "user_speed", "output_per_device"
 READING = (
-    "A line an arm, its levels along it (fewer users are to the right); bars are 95 % intervals, in which "
+    "A line an arm, its levels along it (lower loads are to the right); bars are 95 % intervals, in which "
     "blocks differ. The dashed line joins what no other point beats in both by estimate; rings are thick "
     "where a point is on the front with a chance of 95 %, thin where perhaps. Both axes are logarithmic."
 )
