@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from analysis.capacity import capacity_rows, memory_costs, waiting_from
+from analysis.capacity_sections import capacity, memory
 from analysis.confirmation import winner
-from analysis.report import render
+from analysis.frame import Sweep, cells_frame
 from analysis.summary import summarise
 from jobs.result import CLOSING, FAILED, OPENING, TREATMENT, CellResult
 
@@ -117,14 +118,13 @@ def test_the_natural_baseline_stays_the_denominator(cells: Callable[..., list[Ce
     assert ratios[0] == pytest.approx(ratios[1]) == pytest.approx(1.5)
 
 
-def test_the_report_has_both_tables(cells: Callable[..., list[CellResult]], tmp_path: Path) -> None:
+def test_both_tables(cells: Callable[..., list[CellResult]]) -> None:
     results = cells((100.0, 150.0, 90.0))
-    plan: dict[str, Any] = {"name": "s", "workload": {}, "notes": [], "refused": []}
-    html = render(tmp_path, plan=plan, results=results, summary=summarise(results, threshold=0.02))
-    section = html.partition('id="capacity"')[2].partition("</section>")[0]
-    assert "20.0 %" in section
-    assert "not within the levels tried (C=4)" in section
-    assert "<td>0.90</td>" in section.partition("memory: matched / baseline")[2]
+    sweep = Sweep(directory=Path("made"), plan={}, cells=cells_frame(results), results=results)
+    fits = capacity(sweep).frame.set_index("arm")
+    assert fits["taken_share"].max() == pytest.approx(0.2)
+    assert set(fits["waits"]) == {"not within the levels tried (C=4)"}
+    assert list(memory(sweep).frame["memory"]) == pytest.approx([0.9])
 
 
 @pytest.mark.parametrize(
