@@ -215,6 +215,7 @@ def test_paper_shows_what_is_folded_and_nothing_is_cut(page: "playwright.Page", 
     widths = page.locator(".plot svg.main-svg").evaluate_all(WIDTHS)
     assert 0 < max(widths) <= 690
     page.set_viewport_size({"width": 718, "height": 1000})
+    assert page.evaluate("() => document.documentElement.scrollWidth <= window.innerWidth")
     shot(page, tmp_path, "paper")
     page.set_viewport_size({"width": 1280, "height": 900})
     page.evaluate("() => window.dispatchEvent(new Event('afterprint'))")
