@@ -49,8 +49,8 @@ class Tokens:
         if not self.served or not own or not server or abs(own / server - 1.0) <= _APART:
             return ()
         told = (
-            f"AIPerf's tokenizer counts {own:,.0f} output tokens and the server {server:,.0f}: rates and "
-            "speeds here are by the server's count, unlike AIPerf's own"
+            f"AIPerf's tokenizer and the server's usage count output tokens more than {_APART:.0%} apart: "
+            "rates and speeds here are by the server's, unlike AIPerf's own"
         )
         return (told,)
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from analysis.summary import Summary
 from orchestrator.commands.as_json import add_json, print_json
 from orchestrator.commands.parser import Parser
 from orchestrator.errors import ResultsWriteError
@@ -12,6 +13,8 @@ SUMMARY = (
     "Judge results of vllm bench serve, vllm bench sweep serve, AIPerf and GuideLLM: ratios to the baseline "
     "with unpaired intervals, verdicts, crossovers. Runs of such tools are not paired; see docs/others.md."
 )
+MOST_CAVEATS = 12
+"""Caveats of single rows that the terminal shows."""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -72,8 +75,21 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     out = console()
     out.print(verdict_table(summary))
+    for line in _caveats(summary):
+        out.print(line)
     out.print(crossover_lines(summary))
     return 0
+
+
+def _caveats(summary: Summary) -> list[str]:
+    """Return what has to be said of single rows, each once, with the rows it is said of."""
+    rows: dict[str, list[str]] = {}
+    for row in summary.rows:
+        for caveat in row.caveats:
+            rows.setdefault(caveat, []).append(f"{row.label} {row.at}")
+    told = [f"caveat, {', '.join(places)}: {caveat}" for caveat, places in rows.items()]
+    left = len(told) - MOST_CAVEATS
+    return told if left <= 0 else [*told[:MOST_CAVEATS], f"{left} more caveats: --json or --report FILE"]
 
 
 def _write(target: Path, content: str) -> None:

@@ -75,7 +75,7 @@ def test_aiperf_counts_by_the_server_where_it_told() -> None:
     usage = document["total_usage_total_tokens"]["avg"]
     cached = document["total_usage_prompt_cache_read_tokens"]["avg"]
     assert run.metrics["throughput/computed_tok_s"] == pytest.approx((usage - cached) / seconds)
-    assert any("counts 718 output tokens and the server 576" in caveat for caveat in run.caveats)
+    assert any("count output tokens more than 2% apart" in caveat for caveat in run.caveats)
     records = [json.loads(line) for line in export.with_name("profile_export.jsonl").read_text().splitlines()]
     own = [record for record in records if record["metadata"]["phase_kind"] == "profiling"]
     decode = sum(record["metrics"]["decode_duration"]["value"] for record in own) / 1e3
