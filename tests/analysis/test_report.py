@@ -17,6 +17,8 @@ from analysis.figures import FIGURES
 from analysis.figures.style import add_slider
 from analysis.frame import Sweep, cells_frame
 from analysis.report import render
+from analysis.report.context import Page, build_context
+from analysis.report.page import render_html
 from analysis.report.page.plots import in_script, plot_of
 from analysis.report.page.tables import MOST_ROWS, arm_marks, table_of
 from analysis.section import Section
@@ -108,8 +110,8 @@ def troubled(make_sweep: Make, true_arm: Any) -> list[CellResult]:
 
 
 @pytest.fixture(scope="module")
-def html(make_sweep: Make, true_arm: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The page of a sweep with troubles of all kinds, rendered once."""
+def page(make_sweep: Make, true_arm: Any, tmp_path_factory: pytest.TempPathFactory) -> Page:
+    """What the report of a sweep with troubles of all kinds shows, made once."""
     folder = tmp_path_factory.mktemp("sweep")
     (folder / "provenance.json").write_text('{"git_commit": "abc123", "python": "3.11"}')
     for role, k in ((OPENING, 0), (TREATMENT, 3)):
@@ -117,7 +119,14 @@ def html(make_sweep: Make, true_arm: Any, tmp_path_factory: pytest.TempPathFacto
         run.mkdir(parents=True)
         (run / "resolved.json").write_text(json.dumps({"block_size": 16, "spec.k": k, "kv_blocks": 900 - k}))
         (run / "r0-command.json").write_text(json.dumps({"argv": ["python", "-m", "engine", f"--k={k}"]}))
-    return page_of(troubled(make_sweep, true_arm), folder)
+    results = troubled(make_sweep, true_arm)
+    sweep = Sweep(directory=folder, plan=PLAN, cells=cells_frame(results), results=results)
+    return build_context(sweep, summarise(results, threshold=0.02))
+
+
+@pytest.fixture(scope="module")
+def html(page: Page) -> str:
+    return render_html(page)
 
 
 @pytest.fixture(scope="module")
@@ -165,19 +174,11 @@ def test_chapters_and_tables_are_those_of_the_tables(tags: Tags) -> None:
     assert targets <= places
 
 
-def test_every_figure_names_tables_that_exist(make_sweep: Make, true_arm: Any) -> None:
-    results = troubled(make_sweep, true_arm)
-    summary = summarise(results, threshold=0.02)
-    sweep = sweep_of(results)
+def test_every_figure_names_tables_that_exist(page: Page) -> None:
     known = {*SECTIONS, "verdicts", "crossovers", "baselines", "aa_spread", "implied"}
-    for draw in FIGURES.values():
-        for figure in draw(sweep, summary):
-            assert set(figure.sections) <= known, figure.name
-            assert re.fullmatch(r"[a-z0-9-]+", figure.name)
-
-
-def sweep_of(results: list[CellResult]) -> Sweep:
-    return Sweep(directory=Path("results/made"), plan={}, cells=cells_frame(results), results=results)
+    for figure in page.drawn:
+        assert set(figure.sections) <= known, figure.name
+        assert re.fullmatch(r"[a-z0-9-]+", figure.name)
 
 
 def test_the_page_can_be_read_by_everybody(tags: Tags) -> None:
@@ -262,8 +263,9 @@ def odd_sweeps(make_sweep: Make, true_arm: Any) -> Iterator[list[CellResult]]:
     yield make_sweep(blocks=1, closing=False, levels=(4,))
     yield without(make_sweep(blocks=2, levels=(1, 4)), TREATMENT)
     yield without(make_sweep(blocks=2, closing=False, levels=(1, 4)), OPENING)
-    yield [dataclasses.replace(r, outcome="infeasible", metrics={}) for r in make_sweep(blocks=1)]
-    yield make_sweep([true_arm(ratios={1: 1e-9, 4: 1e9, 16: 1.0})], blocks=2, noise=3.0)
+    infeasible = make_sweep(blocks=1, levels=(4,))
+    yield [dataclasses.replace(result, outcome="infeasible", metrics={}) for result in infeasible]
+    yield make_sweep([true_arm(ratios={1: 1e-9, 4: 1e9})], blocks=2, levels=(1, 4), noise=3.0)
 
 
 def test_works_with_missing_things(tmp_path: Path, make_sweep: Make, true_arm: Any) -> None:
@@ -326,7 +328,7 @@ def test_a_table_sorts_by_values_and_marks_its_rows(make_sweep: Make) -> None:
         note=["x" * 50, ""],
         emulated=[False, True],
     )
-    cells = sweep_of(make_sweep(levels=(4,), blocks=1, synthetic=True)).cells
+    cells = cells_frame(make_sweep(levels=(4,), blocks=1, synthetic=True))
     table = table_of(made, arm_marks(cells))
     assert [column.kind for column in table.columns] == ["word", "number", "state", "wide", "word"]
     first, second = table.rows
