@@ -11,7 +11,7 @@ from plotly.subplots import make_subplots
 
 from analysis.axis import Axis
 from analysis.figures.speed_slider import grid, slide
-from analysis.figures.style import apply_style, interval_bars, level_axis
+from analysis.figures.style import apply_style, decade_ticks, interval_bars, level_axis
 from analysis.figures.words import rounded
 from analysis.load_curve import LoadCurve
 from analysis.load_curves import LoadCurves
@@ -60,7 +60,9 @@ def draw_speed(sides: Sequence[Side], curves: LoadCurves, axis: Axis) -> go.Figu
     for place, title in enumerate(_AXES, start=1):
         level_axis(figure, axis, levels, title=place == len(_AXES), row=place, col=1)
         figure.update_yaxes(title_text=title, row=place, col=1)
-    figure.update_yaxes(type="log", row=1, col=1)  # ratios look alike at all loads
+    speeds = [value for trace in figure.data if trace.yaxis == "y" for value in trace.y if value > 0.0]
+    if speeds:  # on a log scale equal ratios look alike at all loads
+        figure.update_yaxes(type="log", row=1, col=1, **decade_ticks(min(speeds), max(speeds)))
     figure.update_yaxes(rangemode="tozero", row=len(PANELS), col=1)
     if len(fitted) == len(sides):
         slide(figure, sides=[(side.arm, side.name) for side in sides], curves=curves, loads=loads)
