@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
+from analysis.axis import AXES, Axis
 from analysis.capacity import CapacityRow, capacity_rows
 from analysis.capacity_sections import NOT_TOLD
 from analysis.figures.chosen import left_out, ranked_arms, short_names
@@ -15,7 +16,7 @@ from analysis.summary import Summary
 
 TITLE = "What fits in the KV cache, and what does the drafter take?"
 MOST_BARS = 12
-_END = 1.3
+_END = 1.45
 """Length of the axis in longest bars: words stand behind them."""
 
 
@@ -31,11 +32,12 @@ def capacity(sweep: Sweep, summary: Summary) -> tuple[Figure, ...]:
         Figure(
             name="capacity",
             title=TITLE,
-            plot=_plot(shown),
+            plot=_plot(shown, AXES[summary.axis]),
             finding=_finding(told, ranked),
             reading="KV tokens of the block's slice as the engines stated them at their start, so without an "
-            "interval; the light part is what the baseline of the same layout has more. Requests wait where "
-            f"most samples of a load show a queue.{left_out(len(told) - len(shown))}",
+            "interval; the light part is what the baseline of the same layout has more. Behind a bar: the "
+            "drafter's share, and the lowest load tried at which most samples show a queue."
+            f"{left_out(len(told) - len(shown))}",
             sections=("capacity", "memory"),
         ),
     )
@@ -51,7 +53,7 @@ def _relevant(rows: Sequence[CapacityRow], ranked: Sequence[str]) -> list[Capaci
     return [row for row in rows if row.arm in kept]
 
 
-def _plot(rows: Sequence[CapacityRow]) -> go.Figure:
+def _plot(rows: Sequence[CapacityRow], axis: Axis) -> go.Figure:
     names = short_names((row.arm, row.label, row.layout) for row in rows)
     labels = [names[row.arm] for row in rows]
     longest = max(row.tokens + max(row.taken or 0.0, 0.0) for row in rows)
@@ -87,7 +89,7 @@ def _plot(rows: Sequence[CapacityRow]) -> go.Figure:
             y=labels,
             x=[row.tokens + max(row.taken or 0.0, 0.0) for row in rows],
             mode="text",
-            text=[_words(row) for row in rows],
+            text=[_words(row, axis) for row in rows],
             textposition="middle right",
             showlegend=False,
             hoverinfo="skip",
@@ -103,10 +105,10 @@ def _plot(rows: Sequence[CapacityRow]) -> go.Figure:
     return figure
 
 
-def _words(row: CapacityRow) -> str:
-    """Return what stands behind a bar: the drafter's share, and the load from which requests wait."""
+def _words(row: CapacityRow, axis: Axis) -> str:
+    """Return what stands behind a bar, short: the drafter's share, and the load at which requests wait."""
     share = "" if not row.taken_share else f"{-100.0 * row.taken_share:+.0f} %"
-    waits = "" if row.waits_from is None else f"waits {row.waits.partition(' (')[0]}"
+    waits = "" if row.waits_from is None else f"waits {axis.at(row.waits_from)}"
     return "  " + "<br>  ".join(word for word in (share, waits) if word)
 
 

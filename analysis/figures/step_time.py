@@ -30,7 +30,7 @@ MOST_PROFILES = 3
 """Profiles of other loads and contexts that are drawn; the table has all."""
 _ROOM = 0.07
 """Share of the axis from which a part has its share written into it."""
-_END = 1.16
+_END = 1.3
 """Length of the axis in longest steps: the milliseconds stand behind the bars."""
 
 

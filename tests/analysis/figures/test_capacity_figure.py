@@ -48,7 +48,7 @@ def test_the_bars_are_what_fits_and_what_the_drafter_took(sweep: Sweep) -> None:
     assert list(fits.x) == [1000.0, 800.0]
     assert list(took.x) == [0.0, 200.0]
     assert "-20 %" in words.text[1]
-    assert "waits between C=4 and C=16" in words.text[1]
+    assert "waits C=16" in words.text[1]
     assert figure.finding == (
         "tp1/eagle3-k3 has 800 of the baseline's 1,000 KV tokens: its drafter took 20 %. Requests wait "
         "between C=4 and C=16."
