@@ -37,7 +37,7 @@ TALLEST, WIDEST = 3.2, 10.0
 MOST = 4
 """Levels that are drawn."""
 _FINE = 48
-_TICKS = (0.5, 0.6, 0.7, 0.8, 1, 1.2, 1.5, 2, 3, 4, 6, 10)
+_TICKS = (0.5, 0.7, 1, 1.5, 2, 3, 4, 6, 10)
 READING = (
     "Bold, over a logarithmic axis: end-to-end speed-up G against decode speed-up x at the decode share "
     "measured without a drafter, its 95 % interval as a band, its cap 1/(1 - f) dotted; thin: other shares. "
