@@ -20,7 +20,7 @@ _KINDS = {name: kinds for kinds, names in _FORMS for name in names}
 """Field -> what its value is."""
 
 
-def check_form(data: Mapping[str, Any], words: Mapping[str, tuple[str, ...]]) -> None:
+def check_form(data: Any, words: Mapping[str, tuple[str, ...]]) -> None:
     """Refuse what is no cell's result.
 
     Args:
@@ -52,11 +52,12 @@ def whole(value: Any) -> Any:
 def _fits(name: str, value: Any, words: Mapping[str, tuple[str, ...]]) -> bool:
     if not isinstance(value, _KINDS.get(name, (object,))) or value not in words.get(name, (value,)):
         return False
+    inside: Any = value  # of the kind that its field has
     if name == "metrics":
-        return _all(value.values(), (*_NUMBER, _NONE))
+        return _all(inside.values(), (*_NUMBER, _NONE))
     if name in ("factors", "caveats"):
-        return _all(value.values() if name == "factors" else value, (str,))
-    return name != "gates" or all(_is_gate(gate) for gate in value)
+        return _all(inside.values() if name == "factors" else inside, (str,))
+    return name != "gates" or all(_is_gate(gate) for gate in inside)
 
 
 def _is_gate(gate: Any) -> bool:

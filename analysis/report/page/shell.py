@@ -1,6 +1,7 @@
 """What every page is made with: templates, style, scripts, and a policy that lets nothing else run."""
 
 import base64
+import functools
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
@@ -41,6 +42,34 @@ def render_page(
         package: where the template is; the shell and its parts are found in any case.
         values: what the template names beside.
     """
+    own = files(PACKAGE)
+    plots = {figure.name: plot_of(figure.plot) for figure in figures if figure.plot is not None}
+    scripts = [get_plotlyjs()] if plots else []
+    scripts.append((own / "report.js").read_text(encoding="utf-8"))
+    return (
+        _templates(package)
+        .get_template(template)
+        .render(
+            style=Markup((own / "style.css").read_text(encoding="utf-8")),  # noqa: S704 - our own file
+            scripts=[Markup(script) for script in scripts],  # noqa: S704 - our own file and plotly's bundle
+            hashes=[_hash(script) for script in scripts],
+            plots=plots,
+            as_markup=Markup,
+            table_of=lambda section: table_of(section, marks),
+            long=LONG_ROWS,
+            few_open=FEW_ROWS,
+            most_open=OPEN_ROWS,
+            open=False,
+            prints_all=prints_all,
+            level=number,
+            **values,
+        )
+    )
+
+
+@functools.cache
+def _templates(package: str) -> jinja2.Environment:
+    """Return the templates of a package and those of every page: compiled once."""
     folders = [files(name) for name in dict.fromkeys((package, PACKAGE))]
 
     def load(name: str) -> str | None:
@@ -56,25 +85,7 @@ def render_page(
         loader=jinja2.FunctionLoader(load),
     )
     environment.filters.update(FILTERS, heading=heading, with_code=_with_code)
-    own = files(PACKAGE)
-    plots = {figure.name: plot_of(figure.plot) for figure in figures if figure.plot is not None}
-    scripts = [get_plotlyjs()] if plots else []
-    scripts.append((own / "report.js").read_text(encoding="utf-8"))
-    return environment.get_template(template).render(
-        style=Markup((own / "style.css").read_text(encoding="utf-8")),  # noqa: S704 - our own file
-        scripts=[Markup(script) for script in scripts],  # noqa: S704 - our own file and plotly's bundle
-        hashes=[_hash(script) for script in scripts],
-        plots=plots,
-        as_markup=Markup,
-        table_of=lambda section: table_of(section, marks),
-        long=LONG_ROWS,
-        few_open=FEW_ROWS,
-        most_open=OPEN_ROWS,
-        open=False,
-        prints_all=prints_all,
-        level=number,
-        **values,
-    )
+    return environment
 
 
 def _with_code(text: str) -> Markup:
