@@ -63,12 +63,13 @@ def read_plan(path: Path) -> Plan:
     Raises:
         ConfigError: missing, damaged, of another version, or changed by hand.
     """
+    file = path
     try:
         file = path / PLAN if path.is_dir() else path
         content = file.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL in it
         why = error.strerror if isinstance(error, OSError) else error
-        message = f"{str(path)!r} cannot be read ({why}); give results/SWEEP/plan.json of an earlier sweep"
+        message = f"{str(file)!r} cannot be read ({why}); give results/SWEEP/plan.json of an earlier sweep"
         raise ConfigError(message) from error
     return _plan_of(content, str(file))
 
