@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
-from analysis.figures.chosen import MOST, left_out, ranked_arms
+from analysis.figures.chosen import MOST, left_out, ranked_arms, short_names
 from analysis.figures.figure import Figure
 from analysis.figures.style import (
     EDGES,
@@ -14,7 +14,6 @@ from analysis.figures.style import (
     PALETTE,
     add_slider,
     apply_style,
-    escape,
     interval_bars,
 )
 from analysis.figures.words import percent, rounded, with_interval
@@ -117,7 +116,8 @@ def _plot(groups: Sequence[StepTimes], steps: Sequence[Step], active: int) -> go
     drawn = {part for group in groups for step in group.steps for part in step.parts}
     names = [name for name in PARTS if name in drawn]
     longest = max(state.longest for state in states)
-    labels = [escape(step.label) for step in steps]
+    names_of = short_names((step.arm, step.label, step.label.partition("/")[0]) for step in steps)
+    labels = [names_of[step.arm] for step in steps]
     figure = go.Figure()
     first = states[active]
     for name in names:
@@ -158,7 +158,7 @@ def _plot(groups: Sequence[StepTimes], steps: Sequence[Step], active: int) -> go
             cliponaxis=False,
         )
     )
-    apply_style(figure, x="milliseconds of a mean decode step", y="")
+    apply_style(figure, x="mean decode step (ms)", y="")
     height = max(300, 170 + 44 * len(labels))
     legend = {"y": -LEGEND_BELOW / (height - EDGES), "traceorder": "normal"}
     figure.update_layout(barmode="stack", height=height, legend=legend)
@@ -201,7 +201,7 @@ class _State:
 
     @property
     def words(self) -> list[str]:
-        """What stands behind the bars."""
+        """What stands behind the bars, in the axis's ms."""
         return [f"  {_ms(step.step_ms)}" if step else "" for step in self.steps]
 
     @property
@@ -249,7 +249,7 @@ def _finding(group: StepTimes, ranked: Sequence[str], where: str) -> str:
     treated = [step.arm for step in group.steps if step.k]
     found = next((own[arm] for arm in (*ranked, *treated) if arm in own), None)
     if found is None:
-        told = "no drafter" if baseline is None else f"a plain step takes {_ms(baseline.step_ms)}"
+        told = "no drafter" if baseline is None else f"a plain step takes {_ms(baseline.step_ms)} ms"
         return f"{where}{told}."
     forced = " (forced acceptance)" if found.synthetic else ""
     over = ""
@@ -261,7 +261,7 @@ def _finding(group: StepTimes, ranked: Sequence[str], where: str) -> str:
     )
     shares = " and ".join(f"{percent(ms / _whole(found), None, None)} of it {name}" for ms, name in spent[:2])
     return (
-        f"{where}a step of {found.label}{forced} takes {_ms(found.step_ms)}{over}"
+        f"{where}a step of {found.label}{forced} takes {_ms(found.step_ms)} ms{over}"
         f"{f'; {shares}' if shares else ''}."
     )
 
@@ -272,7 +272,7 @@ def _whole(step: Step) -> float:
 
 
 def _ms(value: float) -> str:
-    return f"{value:,.0f} ms" if value >= 100.0 else f"{value:#.3g} ms"
+    return f"{value:,.0f}" if value >= 100.0 else f"{value:#.3g}"
 
 
 def _known(value: float) -> float:
