@@ -23,8 +23,8 @@ from analysis.step_parts import DRAFTING, DRAFTS, FIXED, NOT_TOLD_APART, PARTS, 
 from analysis.stepcost import step_cost
 from jobs.result import TREATMENT
 
-ESTIMATE, FITTED = "estimate", "fitted"
-"""Sources beside a trace: a profile without a profiler, and the sweep's own step costs."""
+FITTED = "fitted"
+"""Source of steps that are no profile's: the sweep's own step costs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
