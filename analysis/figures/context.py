@@ -86,12 +86,11 @@ def _plot(arms: Sequence[pd.DataFrame], ranges: Sequence[str]) -> go.Figure:
         name = names[str(rows["digest"].iloc[0])]
         for place, (column, _) in enumerate(PANELS, start=1):
             known = rows[rows[column].notna()]
-            ends = [[_end(value) for value in known[f"{column}_{end}"]] for end in ("lo", "hi")]
             figure.add_trace(
                 go.Scatter(
                     x=[RANGES[words] for words in known["context"]],
                     y=known[column].tolist(),
-                    error_y=interval_bars(known[column].tolist(), *ends),
+                    error_y=interval_bars(known[column], known[f"{column}_lo"], known[f"{column}_hi"]),
                     mode="lines+markers",
                     name=name,
                     legendgroup=str(index),
@@ -111,10 +110,6 @@ def _plot(arms: Sequence[pd.DataFrame], ranges: Sequence[str]) -> go.Figure:
         figure.update_yaxes(title_text=title, row=place, col=1)
     figure.add_hline(y=1.0, line={"color": NEUTRAL, "width": 1}, row=len(PANELS), col=1)
     return figure
-
-
-def _end(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _finding(rows: pd.DataFrame, at: str) -> str:

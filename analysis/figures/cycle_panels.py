@@ -117,15 +117,7 @@ def _shares(figure: go.Figure, rows: pd.DataFrame, places: Sequence[int]) -> Non
 
 
 def _bars(rows: pd.DataFrame, name: str) -> dict[str, object]:
-    return interval_bars(
-        rows[name].tolist(),
-        [_end(value) for value in rows[f"{name}_lo"]],
-        [_end(value) for value in rows[f"{name}_hi"]],
-    )
-
-
-def _end(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+    return interval_bars(rows[name], rows[f"{name}_lo"], rows[f"{name}_hi"])
 
 
 def _emitted(figure: go.Figure, parts: Sequence[float], length: Interval, tokens: Interval) -> None:
@@ -159,7 +151,7 @@ def _emitted(figure: go.Figure, parts: Sequence[float], length: Interval, tokens
                 go.Scatter(
                     x=[value],
                     y=["step"],
-                    error_x=interval_bars([value], [_end(low)], [_end(high)]),
+                    error_x=interval_bars([value], [low], [high]),
                     mode="markers",
                     name=name,
                     marker={"symbol": symbol(mark), "size": 11, "color": colour(mark)},

@@ -14,13 +14,13 @@ from analysis.figures.style import (
     colour,
     interval_bars,
     ratio_bars,
+    say_above,
     symbol,
 )
 from analysis.figures.words import rounded, spread_out
 from analysis.ksweep import DrafterLevel
 from analysis.length_model import LengthModel
 from analysis.objectives import OBJECTIVES
-from analysis.rows import Ratio
 from analysis.summary import Summary
 
 TOKENS, COST, QUOTIENT = 1, 2, 3
@@ -29,8 +29,6 @@ TITLES = ("tokens a step", "T(K) / t0", "ratio to<br>baseline")
 MOST_OTHERS = 4
 """Other loads drawn as thin lines."""
 _Places = list[float | None]
-LEFT = -48
-"""Pixels from the plots' left edge to where the words above them begin."""
 HALF_STEPS = 12
 """Stops of the slider from 0 to the fitted overhead; twice as many lie above it."""
 LEAST, PLAIN = 0.002, 0.05
@@ -93,8 +91,8 @@ def _measured(figure: go.Figure, shown: DrafterLevel) -> None:
         figure.add_trace(
             go.Scatter(
                 x=list(ratios),
-                y=[ratio.value for ratio in ratios.values()],
-                error_y=ratio_bars(list(ratios.values())),
+                y=[value for value, _, _ in ratios.values()],
+                error_y=interval_bars(*zip(*ratios.values(), strict=True)),
                 mode="markers",
                 name="measured",
                 legendgroup="measured",
@@ -111,11 +109,7 @@ def _measured(figure: go.Figure, shown: DrafterLevel) -> None:
             go.Scatter(
                 x=[k for k, _ in lengths],
                 y=[value for _, (value, _, _) in lengths],
-                error_y=interval_bars(
-                    [value for _, (value, _, _) in lengths],
-                    [_end(low) for _, (_, low, _) in lengths],
-                    [_end(high) for _, (_, _, high) in lengths],
-                ),
+                error_y=interval_bars(*zip(*(ends for _, ends in lengths), strict=True)),
                 mode="markers",
                 name="MAL",
                 marker={"color": colour(3), "symbol": "diamond-open", "size": 10, "line": {"width": 2}},
@@ -126,18 +120,10 @@ def _measured(figure: go.Figure, shown: DrafterLevel) -> None:
         )
 
 
-def _end(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
-def _ratios(item: DrafterLevel, name: str) -> dict[int, Ratio]:
-    """Return K -> the ratio of a figure to the baseline's, with its interval."""
-    found = {}
-    for k, arm in item.arms.items():
-        value, low, high = item.fits[name].ratio(arm)
-        if math.isfinite(value):
-            found[k] = Ratio(value=value, lo=_end(low), hi=_end(high))
-    return found
+def _ratios(item: DrafterLevel, name: str) -> dict[int, tuple[float, float, float]]:
+    """Return K -> the ratio of a figure to the baseline's, and the ends of its interval."""
+    found = {k: item.fits[name].ratio(arm) for k, arm in item.arms.items()}
+    return {k: ratio for k, ratio in found.items() if math.isfinite(ratio[0])}
 
 
 def _light(figure: go.Figure, other: DrafterLevel, axis: Axis, *, first: bool) -> None:
@@ -148,7 +134,7 @@ def _light(figure: go.Figure, other: DrafterLevel, axis: Axis, *, first: bool) -
             figure.add_trace(
                 go.Scatter(
                     x=[0, *ratios],
-                    y=[1.0, *(rounded(ratio.value) for ratio in ratios.values())],
+                    y=[1.0, *(rounded(value) for value, _, _ in ratios.values())],
                     mode="lines",
                     name="other loads",
                     legendgroup="others",
@@ -200,21 +186,7 @@ def _slide(figure: go.Figure, model: LengthModel) -> None:
     begin = _state(model, ks, fitted)
     for x, y, row, style in zip(*begin, (COST, QUOTIENT, QUOTIENT), _STYLES, strict=True):
         figure.add_trace(go.Scatter(x=x, y=y, **style), row=row, col=1)
-    figure.add_annotation(
-        text=_words(model, fitted),
-        xref="paper",
-        yref="paper",
-        x=0,
-        y=1,
-        xanchor="left",
-        yanchor="bottom",
-        xshift=LEFT,
-        yshift=6,
-        showarrow=False,
-        align="left",
-        font={"size": 12},
-    )
-    figure.update_layout(margin={"t": 48})
+    say_above(figure, _words(model, fitted), lines=2)
     place = len(figure.layout.annotations) - 1
     add_slider(
         figure,

@@ -72,12 +72,12 @@ def draw_speed(sides: Sequence[Side], curves: LoadCurves, axis: Axis) -> go.Figu
 def _points(figure: go.Figure, side: Side, column: str, axis: Axis, place: int) -> None:
     """Draw what was measured, with its intervals over blocks."""
     rows = side.rows[side.rows[column].notna()]
-    ends = [[_end(value) for value in rows[f"{column}_{end}"]] for end in ("lo", "hi")]
+    ends = (rows[f"{column}_lo"], rows[f"{column}_hi"])
     figure.add_trace(
         go.Scatter(
             x=rows["level"].tolist(),
             y=rows[column].tolist(),
-            error_y=interval_bars(rows[column].tolist(), *ends),
+            error_y=interval_bars(rows[column], *ends),
             mode="markers" if side.curve else "lines+markers",
             name=side.name,
             legendgroup=side.arm,
@@ -85,7 +85,7 @@ def _points(figure: go.Figure, side: Side, column: str, axis: Axis, place: int) 
             line={"color": side.colour, "width": 1, "dash": "dot"},
             marker={"color": side.colour, "symbol": side.symbol, "size": 9},
             customdata=[
-                [f" [{low:.4g}, {high:.4g}]" if low is not None and high is not None else ""]
+                [f" [{low:.4g}, {high:.4g}]" if math.isfinite(low + high) else ""]
                 for low, high in zip(*ends, strict=True)
             ],
             hovertemplate=f"{axis.hover}: %{{y:.4g}}%{{customdata[0]}} tok/s<extra>{side.name}</extra>",
@@ -93,10 +93,6 @@ def _points(figure: go.Figure, side: Side, column: str, axis: Axis, place: int) 
         row=place,
         col=1,
     )
-
-
-def _end(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _curve(figure: go.Figure, side: Side, column: str, loads: np.ndarray, place: int) -> None:

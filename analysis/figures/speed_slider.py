@@ -5,15 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from analysis.figures.style import NEUTRAL, add_slider
+from analysis.figures.style import NEUTRAL, add_slider, say_above
 from analysis.figures.words import rounded
 from analysis.load_curves import LoadCurves
 from analysis.rows import Ratio
 
 STEPS = 36
 """Loads between the lowest and the highest, in equal ratios, beside the levels tried."""
-LEFT = -48
-"""Pixels from the plots' left edge to where the words above them begin."""
 BEYOND = 2.0
 """The curves go on to so many times the highest level, and to the lowest over it."""
 
@@ -83,21 +81,7 @@ def slide(
                 {"annotations[0].text": words},
             )
         )
-    figure.add_annotation(
-        text=steps[active][2]["annotations[0].text"],
-        xref="paper",
-        yref="paper",
-        x=0,
-        y=1,
-        xanchor="left",
-        yanchor="bottom",
-        xshift=LEFT,
-        yshift=6,
-        align="left",
-        showarrow=False,
-        font={"size": 11},
-    )
-    figure.update_layout(margin={"t": 92})
+    say_above(figure, str(steps[active][2]["annotations[0].text"]), lines=4)
     add_slider(
         figure,
         name="concurrency C",

@@ -162,6 +162,32 @@ def apply_style(figure: go.Figure, *, x: str, y: str) -> None:
         update(gridcolor=GRID, linecolor=NEUTRAL, zeroline=False, title_font_size=12)
 
 
+def say_above(figure: go.Figure, text: str, *, lines: int) -> None:
+    """Put some lines of words above the plots, at the left edge of the figure: what a slider's step shows.
+
+    Args:
+        figure: after `apply_style`.
+        text: with `<br>` between lines, users' text in it escaped; a slider changes it as the figure's last
+            annotation.
+        lines: their number.
+    """
+    figure.add_annotation(
+        text=text,
+        xref="paper",
+        yref="paper",
+        x=0,
+        y=1,
+        xanchor="left",
+        yanchor="bottom",
+        xshift=-48,  # most of the left margin: phones have no more room
+        yshift=6,
+        align="left",
+        showarrow=False,
+        font={"size": 11},
+    )
+    figure.update_layout(margin={"t": 20 + 18 * lines})
+
+
 def add_slider(
     figure: go.Figure,
     *,
