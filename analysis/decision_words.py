@@ -8,7 +8,7 @@ from typing import Any
 from analysis.axis import Axis
 from analysis.choices import Choice, Edge, LoadRange, inverse
 from analysis.objectives import OBJECTIVES, Objective
-from analysis.recommendation import Recommendation
+from analysis.recommendation import CONFIRMED, Recommendation
 from analysis.rows import Ratio
 
 NOTHING = "nothing can be said"
@@ -101,11 +101,22 @@ def _clause(part: LoadRange, found: Recommendation) -> str:
     if part.candidate.is_baseline:
         return f"serve {serve(part)}"
     ratio, _ = smallest(part.choices)
-    told = [found.status(part)]
+    told = [_status(part, found)]
     if ratio is not None:
         least = "at least " if len(part.choices) > 1 else ""
         told.insert(0, f"{least}{change(ratio, OBJECTIVES[found.objective])}")
     return f"serve {serve(part)} ({', '.join(told)})"
+
+
+def _status(part: LoadRange, found: Recommendation) -> str:
+    """Return whether a range's choice won again, and where: fresh blocks are measured at one level."""
+    word = found.status(part)
+    again = dict.fromkeys(
+        entry.at
+        for entry in found.confirmations
+        if part.candidate is not None and entry.arm == part.candidate.arm and entry.confirmed
+    )
+    return f"{word} at {', '.join(again)}" if word == CONFIRMED else word
 
 
 def _signed(ratio: float) -> str:

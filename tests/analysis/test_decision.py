@@ -47,7 +47,7 @@ def test_a_confirmed_winner_needs_no_further_command(make_sweep) -> None:
         for cell in make_sweep(noise=0.002, levels=[1], seed=2)
     ]
     found = decide([*planned, *fresh])
-    assert "total throughput, confirmed)" in found.sentence
+    assert "total throughput, confirmed at C=1)" in found.sentence
     assert found.command == ""
 
 
