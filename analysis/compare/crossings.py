@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from analysis.arms import FLAGS
 from analysis.compare.identity import Matched
 from analysis.compare.side import Side
 from analysis.crossover import ABOVE, BELOW, Crossover
@@ -17,17 +18,22 @@ LATER, EARLIER, NOT_APART, UNKNOWN = "later", "earlier", "not apart", "not known
 def crossings(pairs: Sequence[Matched], a: Side, b: Side, *, objective: str) -> Section:
     """Return one row an arm and objective that crossovers are looked for, the verdicts' objective first."""
     rows: list[dict[str, object]] = []
+    flagged = {row.arm: row for side in (a, b) for row in side.rows.values()}
     for name in dict.fromkeys((objective, *CROSSOVERS)):
         for pair in pairs:
             mine, theirs = a.crossings.get((pair.a.arm, name)), b.crossings.get((pair.b.arm, name))
             if mine is not None and theirs is not None and (mine.levels or theirs.levels):
-                rows.append(_row(pair, name, mine, theirs))
+                own = [flagged[arm.arm] for arm in (pair.a, pair.b)]
+                rows.append(
+                    _row(pair, name, mine, theirs)
+                    | {flag: any(getattr(row, flag) for row in own) for flag in FLAGS}
+                )
     return Section(
         name="crossings",
         title="Where the gain flips, in A and in B",
         frame=pd.DataFrame(rows),
         columns=COLUMNS if rows else {},
-        shown=("arm", "objective", "text_a", "text_b", "moved") if rows else (),
+        shown=("arm", "objective", "where_a", "where_b", "moved") if rows else (),
         notes=(CAUTIOUS,) if rows else (),
         missing="" if rows else "no arm with a drafter is in both sweeps",
     )
@@ -42,10 +48,9 @@ def _row(pair: Matched, objective: str, mine: CrossoverRow, theirs: CrossoverRow
             f"at_{suffix}_lo": own.crossover.low,
             f"at_{suffix}_hi": own.crossover.high,
             f"kind_{suffix}": own.crossover.kind,
-            f"text_{suffix}": own.text,
+            f"where_{suffix}": own.text,
         }
     row["moved"] = moved(mine, theirs)
-    row["oversubscribed"] = mine.oversubscribed or theirs.oversubscribed
     return row
 
 
@@ -88,11 +93,11 @@ COLUMNS = {
         for name, words in {
             "at": "load up to which it pays (first downward crossing, 95 % interval)",
             "kind": "whether it crosses, or stays above or below 1,",
-            "text": "all of it in a sentence",
+            "where": "all of it in a sentence",
         }.items()
         for suffix in ("a", "b")
     },
     "moved": f"`{LATER}`: it pays up to a higher load in B; `{EARLIER}`: to a lower one; `{NOT_APART}`: the "
     f"intervals overlap; `{UNKNOWN}`: no interval",
-    "oversubscribed": "whether client and engine shared a core: an indication only",
+    **FLAGS,
 }
