@@ -85,6 +85,18 @@ def _provisional(known: _Known) -> Iterator[str]:
         )
 
 
+def _ties(known: _Known) -> Iterator[str]:
+    """Say where the runner-up may be as good: its margin's interval holds no advantage."""
+    where: dict[tuple[str, str], list[str]] = {}
+    for choice in (choice for part in known.found.ranges for choice in part.choices):
+        chosen, second, margin = choice.candidate, choice.runner_up, choice.margin
+        if chosen is None or second is None or margin is None or margin.lo is None or margin.lo > 1.0:
+            continue
+        where.setdefault((chosen.label, second.label), []).append(known.at(choice.level))
+    for (first, other), levels in where.items():
+        yield f"{other} may be as good as {first} at {_some(levels)}: no interval tells them apart"
+
+
 def _spread(known: _Known) -> Iterator[str]:
     objective, limit = known.summary.objective, math.log1p(known.summary.threshold)
     wide = [
@@ -210,6 +222,7 @@ def _some(names: Iterable[str]) -> str:
 RULES: tuple[Callable[[_Known], Iterator[str]], ...] = (
     _lost_cells,
     _provisional,
+    _ties,
     _spread,
     _one_block,
     _windows,

@@ -47,6 +47,17 @@ def test_a_spread_above_the_threshold_is_told_with_its_level(make_sweep) -> None
     assert not [caveat for caveat in caveats(make_sweep(noise=0.001)) if "A/A" in caveat]
 
 
+def test_a_runner_up_that_may_be_as_good_is_named(make_sweep, true_arm) -> None:
+    ratios = {4: 1.3}
+    twins = [true_arm(ratios=ratios), true_arm(label="tp1/ngram-k5", k=5, ratios=ratios)]
+    (told,) = [
+        caveat for caveat in caveats(make_sweep(twins, levels=(4,), noise=0.01)) if "as good" in caveat
+    ]
+    assert told.endswith("at C=4: no interval tells them apart")
+    apart = make_sweep([true_arm(ratios=ratios)], levels=(4,), noise=0.01)
+    assert not any("as good" in caveat for caveat in caveats(apart))
+
+
 def test_one_block_goes_before_what_is_only_of_rows(make_sweep) -> None:
     cells = make_sweep(blocks=1)
     found = caveats([dataclasses.replace(cell, caveats=(f"{cell.level:g} went wrong",)) for cell in cells])
