@@ -127,8 +127,8 @@ def _finding(family: Family, axis: Axis) -> str:
     s, low, high = (100.0 * value for value in (model.steps.value, model.steps.low, model.steps.high))
     peak = model.best()
     return (
-        f"At {at} one more draft token of {family.name}{forced} costs {with_interval(s, low, high, digits=1)} % of "
-        f"a plain step. {measured}; the fitted lines peak at K={peak}{'' if peak else ', no drafter'}."
+        f"At {at} one more draft token of {family.name}{forced} costs "
+        f"{with_interval(s, low, high, digits=1)} % of a plain step. {measured}; the fitted lines peak at K={peak}{'' if peak else ', no drafter'}."
     )
 
 
