@@ -128,7 +128,8 @@ def _finding(family: Family, axis: Axis) -> str:
     peak = model.best()
     return (
         f"At {at} one more draft token of {family.name}{forced} costs "
-        f"{with_interval(s, low, high, digits=1)} % of a plain step. {measured}; the fitted lines peak at K={peak}{'' if peak else ', no drafter'}."
+        f"{with_interval(s, low, high, digits=1)} % of a plain step. {measured}; the fitted lines peak at "
+        f"K={peak}{'' if peak else ', no drafter'}."
     )
 
 
