@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import socket
 import subprocess
 import urllib.request
@@ -29,16 +28,11 @@ LINES = {"eagle3-k3": (1.8, 1.4, 1.1), "ngram-k3": (1.4, 1.2, 0.9)}
 
 
 @pytest.fixture
-def page() -> Iterator["playwright.Page"]:
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
-        pytest.skip("needs Chromium: apt-get install chromium")
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        made = browser.new_page(viewport={"width": 1600, "height": 1000})
-        made.set_default_timeout(30_000)
-        yield made
-        browser.close()
+def page(browser: "playwright.Browser") -> Iterator["playwright.Page"]:
+    made = browser.new_page(viewport={"width": 1600, "height": 1000})
+    made.set_default_timeout(30_000)
+    yield made
+    made.close()
 
 
 @pytest.fixture

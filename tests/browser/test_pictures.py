@@ -1,7 +1,6 @@
 """The report's figures as pictures, drawn by a real headless Chromium, or by one that fails."""
 
 import json
-import shutil
 import struct
 from pathlib import Path
 
@@ -39,11 +38,8 @@ def net_events(log: Path) -> list[tuple[str, str]]:
 
 
 def test_every_figure_is_drawn_by_one_browser_that_asks_the_network_for_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chromium: str
 ) -> None:
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
-        pytest.skip("needs Chromium: apt-get install chromium")
     # a browser that notes its starts, and all that it does on the network
     wrapper = tmp_path / "chromium"
     wrapper.write_text(
