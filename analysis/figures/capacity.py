@@ -9,7 +9,7 @@ from analysis.capacity import CapacityRow, capacity_rows
 from analysis.capacity_sections import NOT_TOLD
 from analysis.figures.chosen import left_out, ranked_arms, short_names
 from analysis.figures.figure import Figure
-from analysis.figures.style import EDGES, LEGEND_BELOW, apply_style, colour
+from analysis.figures.style import colour, end_bars
 from analysis.figures.words import percent
 from analysis.frame import Sweep
 from analysis.summary import Summary
@@ -84,24 +84,9 @@ def _plot(rows: Sequence[CapacityRow], axis: Axis) -> go.Figure:
             hovertemplate="%{y}: the drafter took %{x:,.0f} tokens<extra></extra>",
         )
     )
-    figure.add_trace(
-        go.Scatter(
-            y=labels,
-            x=[row.tokens + max(row.taken or 0.0, 0.0) for row in rows],
-            mode="text",
-            text=[_words(row, axis) for row in rows],
-            textposition="middle right",
-            showlegend=False,
-            hoverinfo="skip",
-            cliponaxis=False,
-        )
-    )
-    apply_style(figure, x="KV tokens of the slice", y="")
-    height = max(280, 150 + 44 * len(labels))
-    legend = {"y": -LEGEND_BELOW / (height - EDGES), "traceorder": "normal"}
-    figure.update_layout(barmode="stack", height=height, legend=legend)
+    ends = [row.tokens + max(row.taken or 0.0, 0.0) for row in rows]
+    end_bars(figure, labels, ends, [_words(row, axis) for row in rows], x="KV tokens of the slice")
     figure.update_xaxes(range=[0.0, _END * longest], tickformat=",~s")
-    figure.update_yaxes(autorange="reversed", automargin=True, gridcolor="rgba(0,0,0,0)")
     return figure
 
 

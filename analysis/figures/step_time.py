@@ -8,14 +8,7 @@ import plotly.graph_objects as go
 
 from analysis.figures.chosen import MOST, left_out, ranked_arms, short_names
 from analysis.figures.figure import Figure
-from analysis.figures.style import (
-    EDGES,
-    LEGEND_BELOW,
-    PALETTE,
-    add_slider,
-    apply_style,
-    interval_bars,
-)
+from analysis.figures.style import PALETTE, add_slider, end_bars, interval_bars
 from analysis.figures.words import percent, rounded, with_interval
 from analysis.frame import Sweep
 from analysis.profiles import TRACE
@@ -146,24 +139,8 @@ def _plot(groups: Sequence[StepTimes], steps: Sequence[Step], active: int) -> go
             hovertemplate="%{y}: measured %{x:.3g} ms<extra></extra>",
         )
     )
-    figure.add_trace(
-        go.Scatter(
-            y=labels,
-            x=first.reach,
-            mode="text",
-            text=first.words,
-            textposition="middle right",
-            showlegend=False,
-            hoverinfo="skip",
-            cliponaxis=False,
-        )
-    )
-    apply_style(figure, x="mean decode step (ms)", y="")
-    height = max(300, 170 + 44 * len(labels))
-    legend = {"y": -LEGEND_BELOW / (height - EDGES), "traceorder": "normal"}
-    figure.update_layout(barmode="stack", height=height, legend=legend)
+    end_bars(figure, labels, first.reach, first.words, x="mean decode step (ms)")
     figure.update_xaxes(range=[0.0, _END * longest])
-    figure.update_yaxes(autorange="reversed", automargin=True, gridcolor="rgba(0,0,0,0)")
     if len(states) > 1:
         add_slider(
             figure,

@@ -221,3 +221,34 @@ def add_slider(
             }
         ]
     )
+
+
+def end_bars(
+    figure: go.Figure, labels: Sequence[str], ends: Sequence[float | None], words: Sequence[str], *, x: str
+) -> None:
+    """Finish a figure of lying bars, one a label from the top: words behind each, and the common look.
+
+    Args:
+        figure: the figure with its bars; the words become its last trace.
+        labels: what stands before each bar.
+        ends: where each bar ends, in the unit of the x axis.
+        words: what stands behind it.
+        x: title of the x axis, with its unit.
+    """
+    figure.add_trace(
+        go.Scatter(
+            y=labels,
+            x=ends,
+            mode="text",
+            text=words,
+            textposition="middle right",
+            showlegend=False,
+            hoverinfo="skip",
+            cliponaxis=False,
+        )
+    )
+    apply_style(figure, x=x, y="")
+    height = max(300, 170 + 44 * len(labels))
+    legend = {"y": -LEGEND_BELOW / (height - EDGES), "traceorder": "normal"}
+    figure.update_layout(barmode="stack", height=height, legend=legend)
+    figure.update_yaxes(autorange="reversed", automargin=True, gridcolor="rgba(0,0,0,0)")
