@@ -8,15 +8,16 @@ choice.
 
 import itertools
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from analysis.crossover import find_crossover
+from analysis.objectives import OBJECTIVES
 from analysis.rows import Ratio, VerdictRow
 from analysis.standings import Standing
-from analysis.verdict import WINS
+from analysis.verdict import INVALID, UNDECIDED, WINS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +56,8 @@ class Choice:
     """The best of all others by estimate."""
     margin: Ratio | None = None
     """Advantage over the runner-up, with the interval of this comparison."""
+    undecided: tuple[str, ...] = ()
+    """Of a baseline: arms that may pay here all the same, each with why nobody knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +93,11 @@ class LoadRange:
     def candidate(self) -> Candidate | None:
         """What to serve with in it."""
         return self.choices[0].candidate
+
+    @property
+    def undecided(self) -> tuple[str, ...]:
+        """Of a baseline: arms that may pay in it all the same, each with why nobody knows."""
+        return tuple(told for choice in self.choices for told in choice.undecided)
 
     @property
     def low(self) -> float:
@@ -136,6 +144,12 @@ def choose(
     others = tuple(arm for arm in here if arm != best)
     second = standing.best(others)
     chosen = candidates[best]
+    # also arms without a measurement that counts, which stand on no board
+    beside = [
+        row
+        for (arm, at), row in rows.items()
+        if at == level and arm in candidates and candidates[arm].baseline in baselines
+    ]
     ratio = None if chosen.is_baseline else verdicts[best].ratio(objective)
     if ratio is not None and not higher_is_better:
         ratio = inverse(ratio)
@@ -146,7 +160,21 @@ def choose(
         over_baseline=ratio,
         runner_up=None if second is None else candidates[second],
         margin=None if second is None else standing.ratio(best, second),
+        undecided=_undecided(beside, objective) if chosen.is_baseline and not winners else (),
     )
+
+
+def _undecided(rows: Iterable[VerdictRow], objective: str) -> tuple[str, ...]:
+    """Return the arms that nothing rules out, each with its verdict: no evidence is no finding."""
+    better = OBJECTIVES[objective].higher_is_better
+    found = []
+    for row in rows:
+        ratio = row.ratio(objective)
+        gain = ratio if ratio is None or better else inverse(ratio)
+        hopeless = row.capacity_failure or (gain is not None and gain.hi is not None and gain.hi < 1.0)
+        if row.verdict in (UNDECIDED, INVALID) and not hopeless:
+            found.append(f"{row.label} is {row.verdict} at {row.at}")
+    return tuple(found)
 
 
 def inverse(ratio: Ratio) -> Ratio:
@@ -168,7 +196,8 @@ def _reason(chosen: Candidate, winners: Sequence[str], rows: Mapping[str, Verdic
         return "no arm with a drafter that can be served was judged here"
     words = sorted({row.verdict for row in rows.values()})
     more = [row.more_blocks for row in rows.values() if row.more_blocks]
-    blocks = f"; about {min(more)} more blocks would decide the nearest" if more else ""
+    least = f"{min(more)} more block{'' if min(more) == 1 else 's'}" if more else ""
+    blocks = f"; about {least} would decide the nearest" if more else ""
     return f"no arm with a drafter wins ({', '.join(words)}){blocks}"
 
 

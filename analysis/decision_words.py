@@ -13,6 +13,8 @@ from analysis.rows import Ratio
 
 NOTHING = "nothing can be said"
 """Of a range without a choice."""
+NAMED = 2
+"""Undecided arms that a sentence names."""
 
 
 def change(ratio: Ratio, objective: Objective) -> str:
@@ -48,7 +50,7 @@ def ranges_sentence(parts: Sequence[LoadRange], found: Recommendation, axis: Axi
         (part,) = parts
         where = tried(part.choices, axis)
         if part.candidate is not None and part.candidate.is_baseline:
-            return f"No drafter is shown to pay {where}: serve {serve(part)}."
+            return f"No drafter is shown to pay {where}: serve {serve(part)}{_by_default(part)}."
         return _capital(f"{where} {_clause(part, found)}.")
     told = [f"{loads(part, axis)} {_clause(part, found)}" for part in parts[:-1]]
     return _capital(f"{'; '.join([*told, f'above, {_clause(parts[-1], found)}'])}.")
@@ -99,13 +101,22 @@ def _clause(part: LoadRange, found: Recommendation) -> str:
     if part.candidate is None:
         return f"{NOTHING} ({part.choices[0].reason})"
     if part.candidate.is_baseline:
-        return f"serve {serve(part)}"
+        return f"serve {serve(part)}{_by_default(part)}"
     ratio, _ = smallest(part.choices)
     told = [_status(part, found)]
     if ratio is not None:
         least = "at least " if len(part.choices) > 1 else ""
         told.insert(0, f"{least}{change(ratio, OBJECTIVES[found.objective])}")
     return f"serve {serve(part)} ({', '.join(told)})"
+
+
+def _by_default(part: LoadRange) -> str:
+    """Return that a baseline is served for want of evidence, where it is."""
+    told = part.undecided
+    if not told:
+        return ""
+    more = f", and {len(told) - NAMED} more like it" if len(told) > NAMED else ""
+    return f" until more is known ({', '.join(told[:NAMED])}{more})"
 
 
 def _status(part: LoadRange, found: Recommendation) -> str:

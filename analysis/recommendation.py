@@ -26,7 +26,7 @@ from analysis.tried import asked_all
 from analysis.verdict import LOSES, NO_DIFFERENCE
 from jobs.result import CONFIRMATION
 
-CONFIRMED, PROVISIONAL, NO_NEED = "confirmed", "provisional", "needs none"
+CONFIRMED, PROVISIONAL, NO_NEED, BY_DEFAULT = "confirmed", "provisional", "needs none", "by default"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +44,10 @@ class Recommendation:
     notes: tuple[str, ...]
 
     def status(self, found: LoadRange) -> str:
-        """Return whether a range's choice won again in fresh blocks."""
+        """Return whether a range's choice won again in fresh blocks, or why it did not have to."""
         candidate = found.candidate
         if candidate is None or candidate.is_baseline:
-            return NO_NEED
+            return BY_DEFAULT if found.undecided else NO_NEED
         again = any(entry.arm == candidate.arm and entry.confirmed for entry in self.confirmations)
         return CONFIRMED if again else PROVISIONAL
 

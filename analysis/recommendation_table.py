@@ -8,7 +8,7 @@ import pandas as pd
 
 from analysis.axis import AXES
 from analysis.frame import Sweep
-from analysis.recommendation import CONFIRMED, NO_NEED, PROVISIONAL, Recommendation, recommend
+from analysis.recommendation import BY_DEFAULT, CONFIRMED, NO_NEED, PROVISIONAL, Recommendation, recommend
 from analysis.rows import Ratio
 from analysis.schedule import Schedule
 from analysis.section import Section
@@ -27,7 +27,7 @@ COLUMNS = {
     "runner_up": "the next best arm at the level where the margin is smallest",
     "margin": "advantage over the runner-up there, with the 95 % interval of this comparison",
     "status": f"{CONFIRMED}: won again in fresh blocks at one of its levels; {PROVISIONAL}: nobody measured "
-    f"it again; {NO_NEED}: a baseline",
+    f"it again; {NO_NEED}: a baseline; {BY_DEFAULT}: a baseline because nothing is decided there",
     "reason": "why, at the level with the smallest margin",
 }
 

@@ -10,7 +10,7 @@ from analysis.frame import Sweep, cells_frame
 from analysis.objectives import OBJECTIVES
 from analysis.rows import Ratio
 from analysis.summary import summarise
-from jobs.result import CONFIRMATION, FAILED, TREATMENT
+from jobs.result import CONFIRMATION, FAILED, INVALID, TREATMENT
 
 PLAN = {"overrides": ["drafter=free", "drafter.k=3,7", "experiment=crossover", "load.concurrency=[1,4]"]}
 
@@ -63,8 +63,22 @@ def test_one_choice_at_all_levels(make_sweep, true_arm) -> None:
 def test_what_is_undecided_asks_for_blocks(make_sweep, true_arm) -> None:
     found = decide(make_sweep([true_arm(ratios={1: 1.0, 4: 1.05, 16: 1.0})], noise=0.03))
     assert found.sentence.startswith("No drafter is shown to pay")
+    assert "until more is known (tp1/ngram-k3 is undecided at C=" in found.sentence
+    assert found.cards[0].status == "by default"
     assert "design.blocks=" in found.command
     assert "undecided" in found.cards[0].reason
+
+
+def test_an_arm_without_a_valid_pair_is_not_said_to_lose(make_sweep, true_arm) -> None:
+    cells = [
+        dataclasses.replace(cell, outcome=INVALID) if cell.k and cell.level == 16 else cell
+        for cell in make_sweep([true_arm(ratios={1: 1.5, 4: 1.4, 16: 1.3})], noise=0.002)
+    ]
+    found = decide(cells)
+    assert found.sentence.endswith(
+        "; above, serve without a drafter on tp1 until more is known (tp1/ngram-k3 is invalid at C=16)."
+    )
+    assert [card.status for card in found.cards] == ["provisional", "by default"]
 
 
 def test_forced_acceptance_is_a_ceiling_and_no_choice(make_sweep) -> None:
