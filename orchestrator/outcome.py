@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.report import write_report
+from analysis.report import Report, write_report
 from analysis.summary import Summary, cell_ratios, summarise
 from jobs.result import MEASURED, CellResult
 from orchestrator.durable import replace_json
@@ -25,8 +25,8 @@ class SweepOutcome:
     results: tuple[CellResult, ...]
     """Every cell of the sweep, this run's and earlier ones'."""
     summary: Summary
-    report: Path
-    """Its page; the same as Markdown lies beside it."""
+    report: Report
+    """Its files."""
     new_cells: int
     """Cells measured by this run."""
     engine_starts: int
@@ -35,7 +35,7 @@ class SweepOutcome:
 
 def sum_up(
     ledger: Ledger, scribe: Scribe, recorder: Recorder, interrupts: Interrupts
-) -> tuple[Summary, Path]:
+) -> tuple[Summary, Report]:
     """Write summary and report, bring the recorder up to date and close it.
 
     Raises:
@@ -50,18 +50,18 @@ def sum_up(
     # without pictures: a sweep must not depend on a browser
     report = scribe.write(
         lambda: write_report(directory, plan=plan.to_dict(), results=results, summary=summary), "the report"
-    ).html
+    )
     measured = any(result.outcome == MEASURED for result in results)
     with interrupts.held():
         recorder.sync((result, ledger.cell_directory(result.cell)) for result in results)
         recorder.ratios(cell_ratios(results).items())
         recorder.summary(summary)
-        recorder.close(report, status="FINISHED" if measured else "FAILED")
+        recorder.close(report.html, status="FINISHED" if measured else "FAILED")
     if results and not measured:
         first = next(result for result in results if result.outcome != MEASURED)
         message = (
             f"no cell of {plan.sweep} was measured; the first outcome was {first.outcome} "
-            f"({first.cause}: {first.reason}). All outcomes are in {report}"
+            f"({first.cause}: {first.reason}). All outcomes are in {report.html}"
         )
         raise SweepFailedError(message)
     return summary, report

@@ -23,6 +23,8 @@ class Report:
     html: Path
     markdown: Path
     figures: FigureFiles
+    decision: str
+    """What to serve with, in the words that both open with; plain text."""
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -63,6 +65,7 @@ def write_page(page: Page, *, pictures: bool = False) -> Report:
         html=_replace(directory / HTML, render_html(page)),
         markdown=_replace(directory / MARKDOWN, render_markdown(page, relative)),
         figures=figures,
+        decision=page.decision.sentence,
     )
 
 

@@ -50,12 +50,18 @@ def run(arguments: Sequence[str]) -> int:
         )
         raise ResultsWriteError(message) from error
     if options.json:
-        facts = {"report": report.html, "files": report.paths, "notes": report.figures.notes}
+        facts = {
+            "report": report.html,
+            "decision": report.decision,
+            "files": report.paths,
+            "notes": report.figures.notes,
+        }
         print_json({**summary.to_dict(), **facts})
         return 0
     out = console()
     out.print(verdict_table(summary))
     out.print(crossover_lines(summary))
+    out.print(f"decision: {report.decision}", soft_wrap=True)
     out.print(f"report: {report.html}", soft_wrap=True)
     out.print(f"as Markdown: {report.markdown}", soft_wrap=True)
     if report.figures.pictures:

@@ -43,15 +43,23 @@ def run(arguments: Sequence[str]) -> int:
         )
     url = None if found.root.url is None else f"{found.root.url}/{found.plan.sweep}"
     if options.json:
-        facts = {"report": outcome.report, "directory": outcome.directory, "url": url}
+        facts = {
+            "report": outcome.report.html,
+            "decision": outcome.report.decision,
+            "directory": outcome.directory,
+            "url": url,
+        }
         counts = {"new_cells": outcome.new_cells, "engine_starts": outcome.engine_starts}
         print_json({"sweep": found.plan.sweep, **outcome.summary.to_dict(), **counts, **facts})
         return 0
     out.print(verdict_table(outcome.summary))
     out.print(crossover_lines(outcome.summary))
     out.print(f"{outcome.new_cells} cells measured now, {outcome.engine_starts} engine starts")
-    out.print(f"report: {outcome.report}")
+    out.print(f"decision: {outcome.report.decision}")
+    out.print(f"report: {outcome.report.html}")
     if url is not None:
         out.print(f"results: {url}")
-    out.print(f"MLflow: specload ui {shlex.quote(str(outcome.directory))}")
+    folder = shlex.quote(str(outcome.directory))
+    out.print(f"what to serve with, and its command line: specload recommend {folder}")
+    out.print(f"MLflow: specload ui {folder}")
     return 0
