@@ -11,7 +11,7 @@ from orchestrator.commands.parser import Parser
 from orchestrator.errors import ConfigError, TrackingError
 from orchestrator.saved import read_plan
 from orchestrator.tracking_store import SQLITE, store_uri
-from orchestrator.tracking_views import TRAINING
+from orchestrator.tracking_views import TRAINING, chart, experiment_of, runs
 
 SUMMARY = "Start the MLflow UI on the store of a sweep, at http://127.0.0.1:PORT."
 
@@ -25,9 +25,24 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("--port", type=int, default=5000)
     options = parser.parse_args(arguments)
     argv = command(options.sweep, options.port)
-    address = f"http://127.0.0.1:{options.port}/#/experiments?{urlencode(TRAINING)}"
-    print(f"open {address} once the server answers", flush=True)
+    base = f"http://127.0.0.1:{options.port}/"
+    print("once the server answers, open", flush=True)
+    for told, view in views(options.sweep).items():
+        print(f"  {base}{view}   {told}", flush=True)
     os.execv(argv[0], argv)  # noqa: S606 - no shell is wanted: the arguments are our own
+
+
+def views(sweep: Path) -> dict[str, str]:
+    """Return what there is to see, and its address on the server: of a sweep, or of all."""
+    if (sweep / "plan.json").is_file():
+        plan = read_plan(sweep)
+        experiment = experiment_of(plan, sweep.resolve().parent)
+        if experiment is not None:
+            return {
+                "runs of the study": runs(experiment),
+                "ratio against load": chart(experiment, plan.sweep),
+            }
+    return {"all studies": f"#/experiments?{urlencode(TRAINING)}"}
 
 
 def command(sweep: Path, port: int) -> list[str]:

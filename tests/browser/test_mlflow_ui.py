@@ -14,7 +14,7 @@ import pytest
 from orchestrator.commands import ui
 from orchestrator.plan import Plan
 from orchestrator.tracking import direct_recorder_for
-from orchestrator.tracking_views import TRAINING, chart
+from orchestrator.tracking_views import chart
 from tests.cluster.conftest import wait_until
 from tests.orchestrator.conftest import small_plan as small_plan  # noqa: PLC0414 - a fixture
 from tests.orchestrator.test_tracking import cell
@@ -89,10 +89,12 @@ def test_ratio_against_concurrency_by_drafter_without_set_up(
 ) -> None:
     base, sweeps = store
     experiment = "1"
-    training = "&".join(f"{key}={value}" for key, value in TRAINING.items())
+    views = ui.views(tmp_path / sweeps[0])
+    assert views["ratio against load"] == chart(experiment, sweeps[0])
+    assert list(ui.views(tmp_path)) == ["all studies"]
 
     # The page of the study: its sweeps, with the cells folded up below each.
-    page.goto(f"{base}#/experiments/{experiment}/runs?{training}")
+    page.goto(base + views["runs of the study"])
     for sweep in sweeps:
         page.get_by_role("link", name=sweep, exact=True).wait_for()
     shot(page, tmp_path, "runs")
