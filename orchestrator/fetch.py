@@ -74,7 +74,7 @@ def fetch_url(remote: RemoteFolder, to: Path) -> Fetched:
 
 
 def fetch_mlflow(uri: str, sweep: str, to: Path) -> Fetched:
-    """Bring the sweep's artifacts on an MLflow server into `to`: plan, cells and report, no engine's log.
+    """Bring the sweep's artifacts on an MLflow server into `to`: plan, cells, report and profiles, no engine's log.
 
     Raises:
         TrackingError: the server does not answer.
@@ -93,10 +93,8 @@ def fetch_mlflow(uri: str, sweep: str, to: Path) -> Fetched:
             plan = _plan_in((top / PLAN).read_bytes())
             folder = to / plan.sweep
             folder.mkdir(parents=True, exist_ok=True)
-            files = 0
-            for item in top.iterdir():
-                shutil.copy2(item, folder / item.name)
-                files += 1
+            shutil.copytree(top, folder, dirs_exist_ok=True)  # folders too: figures, profiles
+            files = sum(1 for item in top.rglob("*") if item.is_file())
         cells = {run.data.tags[CELL_ID]: run.info.run_id for run in runs if run.data.tags.get(KIND) == "cell"}
         files += _get_checked(lambda: _cells(client, cells, folder, plan), folder, plan, where)
     except store_errors() as error:

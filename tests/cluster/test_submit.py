@@ -213,6 +213,7 @@ def test_a_sweep_stopped_half_way_is_submitted_again_and_finishes(head: Head) ->
     code, said = head.run("fetch", sweep, "--uri", f"sqlite:///{stored}", "--to", "view")
     assert code == 0, said
     assert measured(head.folder / "view" / sweep / "cells") == after
+    assert list((head.folder / "view" / sweep / "figures").glob("*.json"))
 
     assert list(head.logs.glob("job-driver-*.log"))
     places = (head.home, head.folder, head.logs)
