@@ -74,7 +74,7 @@ def fetch_url(remote: RemoteFolder, to: Path) -> Fetched:
 
 
 def fetch_mlflow(uri: str, sweep: str, to: Path) -> Fetched:
-    """Bring the sweep's artifacts on an MLflow server into `to`: plan, cells, report, profiles; no engine's log.
+    """Bring a sweep's artifacts on an MLflow server into `to`: plan, cells, report, profiles; no logs.
 
     Raises:
         TrackingError: the server does not answer.
