@@ -149,7 +149,8 @@ def _key(first: pd.Series, config: Mapping[str, Any] | None) -> str:
             for name in first.index
             if str(name).startswith("factor:") and name != "factor:drafter.k"
         }
-        return json.dumps([first["pair"], first["drafter"], swept], sort_keys=True)
+        forced = bool(first["synthetic"])  # else a real and a forced arm of one K would be the same
+        return json.dumps([first["pair"], first["drafter"], forced, swept], sort_keys=True)
     drafter = dict(config["drafter"])
     acceptance = dict(drafter.get("acceptance") or {})
     if acceptance.get("positions") is not None:

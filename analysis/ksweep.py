@@ -124,7 +124,7 @@ def _drafter_levels(sweep: Sweep) -> tuple[DrafterLevel, ...]:
         fits = contrasts(group, level_figures(group))
         known = {arm for fit in fits.values() for arm in fit.arms}
         families: dict[str, dict[int, ArmFacts]] = {}
-        for arm in sorted(known, key=lambda name: facts[name].k):
+        for arm in sorted(known, key=lambda name: (facts[name].k, name)):  # a set has no order of its own
             if facts[arm].family:
                 families.setdefault(facts[arm].family, {})[facts[arm].k] = facts[arm]
         for family, own in families.items():

@@ -133,6 +133,16 @@ def test_a_free_drafter_tells_verifying_from_drafting() -> None:
     assert (free["v"], free["v_lo"], free["v_hi"]) == (free["s"], free["s_lo"], free["s_hi"])
 
 
+def test_a_real_and_a_forced_arm_of_one_length_are_two_drafters() -> None:
+    forced = Arm(label="tp1/synthetic-k3", tokens=3.0, step=1.2, synthetic=True, requested=3.0)
+    frame = k_sweep(made_sweep([*arms_of(3, 7), forced])).frame
+    assert list(zip(frame["drafter"], frame["k"], frame["synthetic"], strict=True)) == [
+        ("tp1/eagle3", 3, False),
+        ("tp1/eagle3", 7, False),
+        ("tp1/synthetic", 3, True),
+    ]
+
+
 def test_a_profile_tells_them_apart_too(tmp_path: Path) -> None:
     sweep = made_sweep(arms_of(3), levels=(4, 8))
     arm = arms_of(3)[0].digest
