@@ -1,13 +1,12 @@
 """KV capacity as tables: what fits by arm, and what the memory of a drafter costs."""
 
-import math
 from collections.abc import Iterable
 
 import pandas as pd
 
 from analysis.capacity import capacity_rows, memory_costs
 from analysis.frame import Sweep
-from analysis.rows import Ratio
+from analysis.rows import ratio_columns
 from analysis.section import Section
 from jobs.result import CellResult
 
@@ -66,9 +65,9 @@ def memory(sweep: Sweep) -> Section:
             {
                 "arm": cost.label,
                 "level": cost.level,
-                **_ends("whole", cost.whole),
-                **_ends("memory", cost.memory),
-                **_ends("rest", cost.rest),
+                **ratio_columns("whole", cost.whole),
+                **ratio_columns("memory", cost.memory),
+                **ratio_columns("rest", cost.rest),
                 "pairs": cost.whole.pairs,
                 "oversubscribed": cost.oversubscribed,
             }
@@ -90,11 +89,6 @@ def memory(sweep: Sweep) -> Section:
 def _planned(sweep: Sweep) -> Iterable[CellResult]:
     """Return the cells of the plan: those that confirm a winner are judged alone."""
     return [cell for cell in sweep.results if cell.counts]
-
-
-def _ends(name: str, ratio: Ratio) -> dict[str, float]:
-    low, high = (math.nan if end is None else end for end in (ratio.lo, ratio.hi))
-    return {name: ratio.value, f"{name}_lo": low, f"{name}_hi": high}
 
 
 CAPACITY_COLUMNS = {

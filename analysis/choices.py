@@ -8,13 +8,12 @@ choice.
 
 import itertools
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from analysis.crossover import find_crossover
-from analysis.objectives import OBJECTIVES
 from analysis.rows import Ratio, VerdictRow
 from analysis.standings import Standing
 from analysis.verdict import INVALID, UNDECIDED, WINS
@@ -116,7 +115,6 @@ def choose(
     candidates: Mapping[str, Candidate],
     *,
     objective: str,
-    higher_is_better: bool = True,
     among: Collection[str] | None = None,
 ) -> Choice:
     """Return what to serve with at one level.
@@ -126,7 +124,6 @@ def choose(
         rows: verdicts by (arm, level).
         candidates: arms that can be served, by digest.
         objective: what the verdicts are on.
-        higher_is_better: of the objective; a ratio is turned so that more than 1 is an advantage.
         among: arms that are looked at; all candidates where None.
     """
     level = standing.level
@@ -144,47 +141,38 @@ def choose(
     others = tuple(arm for arm in here if arm != best)
     second = standing.best(others)
     chosen = candidates[best]
-    # also arms without a measurement that counts, which stand on no board
-    beside = [
-        row
-        for (arm, at), row in rows.items()
-        if at == level and arm in candidates and candidates[arm].baseline in baselines
-    ]
-    ratio = None if chosen.is_baseline else verdicts[best].ratio(objective)
-    if ratio is not None and not higher_is_better:
-        ratio = inverse(ratio)
+    by_default = chosen.is_baseline and not winners
     return Choice(
         level=level,
         candidate=chosen,
         reason=_reason(chosen, winners, verdicts),
-        over_baseline=ratio,
+        over_baseline=None if chosen.is_baseline else verdicts[best].gain(objective),
         runner_up=None if second is None else candidates[second],
         margin=None if second is None else standing.ratio(best, second),
-        undecided=_undecided(beside, objective) if chosen.is_baseline and not winners else (),
+        undecided=_undecided(level, baselines, rows, candidates, objective) if by_default else (),
     )
 
 
-def _undecided(rows: Iterable[VerdictRow], objective: str) -> tuple[str, ...]:
-    """Return the arms that nothing rules out, each with its verdict: no evidence is no finding."""
-    better = OBJECTIVES[objective].higher_is_better
+def _undecided(
+    level: float,
+    baselines: Collection[str],
+    rows: Mapping[tuple[str, float], VerdictRow],
+    candidates: Mapping[str, Candidate],
+    objective: str,
+) -> tuple[str, ...]:
+    """Return the arms that nothing rules out, each with its verdict: no evidence is no finding.
+
+    Among them are arms without a measurement that counts, which stand on no board.
+    """
     found = []
-    for row in rows:
-        ratio = row.ratio(objective)
-        gain = ratio if ratio is None or better else inverse(ratio)
+    for (arm, at), row in rows.items():
+        if at != level or arm not in candidates or candidates[arm].baseline not in baselines:
+            continue
+        gain = row.gain(objective)
         hopeless = row.capacity_failure or (gain is not None and gain.hi is not None and gain.hi < 1.0)
         if row.verdict in (UNDECIDED, INVALID) and not hopeless:
             found.append(f"{row.label} is {row.verdict} at {row.at}")
     return tuple(found)
-
-
-def inverse(ratio: Ratio) -> Ratio:
-    """Return 1 over a ratio, ends changed over."""
-    return Ratio(
-        value=1.0 / ratio.value,
-        lo=None if ratio.hi is None else 1.0 / ratio.hi,
-        hi=None if ratio.lo is None else 1.0 / ratio.lo,
-        pairs=ratio.pairs,
-    )
 
 
 def _reason(chosen: Candidate, winners: Sequence[str], rows: Mapping[str, VerdictRow]) -> str:

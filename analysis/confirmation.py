@@ -8,7 +8,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from analysis.objectives import OBJECTIVES
 from analysis.rows import Ratio, VerdictRow
 from analysis.verdict import WINS
 
@@ -47,10 +46,8 @@ def winner(rows: Sequence[VerdictRow], *, objective: str) -> VerdictRow | None:
     """
 
     def key(row: VerdictRow) -> tuple[float, float, str]:
-        ratio = row.ratio(objective)
-        sure = -math.inf
-        if ratio is not None and ratio.lo is not None and ratio.hi is not None:
-            sure = ratio.lo if OBJECTIVES[objective].higher_is_better else 1.0 / ratio.hi
+        gain = row.gain(objective)
+        sure = -math.inf if gain is None or gain.lo is None else gain.lo
         return (-sure, -row.level, row.label)
 
     servable = (row for row in rows if not (row.synthetic or row.counterfactual))

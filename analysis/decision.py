@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from analysis.axis import AXES
-from analysis.choices import LoadRange, inverse
+from analysis.choices import LoadRange
 from analysis.decision_words import change, edge, loads, ranges_sentence, serve, smallest, tried, words_again
 from analysis.frame import Sweep
 from analysis.objectives import OBJECTIVES
@@ -175,10 +175,9 @@ def _indications(rows: Sequence[VerdictRow], summary: Summary, restriction: str)
     objective = OBJECTIVES[summary.objective]
     best: dict[float, tuple[float, str]] = {}
     for row in rows:
-        ratio = row.ratio(summary.objective)
-        if ratio is None or row.counterfactual or row.synthetic:
+        gain = row.gain(summary.objective)
+        if gain is None or row.counterfactual or row.synthetic:
             continue
-        gain = ratio if objective.higher_is_better else inverse(ratio)
         if row.level not in best or gain.value > best[row.level][0]:
             told = f"{row.at}: the best drafter is {row.label} with {change(gain, objective)} ({restriction})"
             best[row.level] = gain.value, told

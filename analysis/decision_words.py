@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from analysis.axis import Axis
-from analysis.choices import Choice, Edge, LoadRange, inverse
+from analysis.choices import Choice, Edge, LoadRange
 from analysis.objectives import OBJECTIVES, Objective
 from analysis.recommendation import CONFIRMED, Recommendation
 from analysis.rows import Ratio
@@ -22,7 +22,7 @@ def change(ratio: Ratio, objective: Objective) -> str:
 
     An advantage is a ratio of which more than 1 is better; of a latency it is the inverse of the change.
     """
-    turned = ratio if objective.higher_is_better else inverse(ratio)
+    turned = ratio if objective.higher_is_better else ratio.inverse
     ends = "" if turned.lo is None or turned.hi is None else f" [{_signed(turned.lo)}, {_signed(turned.hi)}]"
     return f"{_signed(turned.value)} %{ends} {objective.title}"
 

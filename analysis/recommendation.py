@@ -109,16 +109,8 @@ class _Rules:
     """Practical threshold, as a share."""
 
     def choices(self, boards: Sequence[Standing], among: Collection[str] | None = None) -> list[Choice]:
-        better = OBJECTIVES[self.objective].higher_is_better
         return [
-            choose(
-                board,
-                self.rows,
-                self.candidates,
-                objective=self.objective,
-                higher_is_better=better,
-                among=among,
-            )
+            choose(board, self.rows, self.candidates, objective=self.objective, among=among)
             for board in boards
         ]
 

@@ -9,7 +9,7 @@ import pandas as pd
 from analysis.axis import AXES
 from analysis.frame import Sweep
 from analysis.recommendation import BY_DEFAULT, CONFIRMED, NO_NEED, PROVISIONAL, Recommendation, recommend
-from analysis.rows import Ratio
+from analysis.rows import ratio_columns
 from analysis.schedule import Schedule
 from analysis.section import Section
 
@@ -54,21 +54,14 @@ def recommendation_frame(found: Recommendation) -> pd.DataFrame:
                 "to_hi": part.ends.hi if part.ends else np.nan,
                 "levels": ", ".join(f"{choice.level:g}" for choice in part.choices),
                 "recommended": part.candidate.label if part.candidate else "nothing can be said",
-                **_ratio("over_baseline", over),
+                **ratio_columns("over_baseline", over),
                 "runner_up": tight.runner_up.label if tight.runner_up else "",
-                **_ratio("margin", tight.margin),
+                **ratio_columns("margin", tight.margin),
                 "status": found.status(part) if part.candidate else "",
                 "reason": tight.reason,
             }
         )
     return pd.DataFrame(rows)
-
-
-def _ratio(name: str, ratio: Ratio | None) -> dict[str, float]:
-    if ratio is None:
-        return {name: np.nan, f"{name}_lo": np.nan, f"{name}_hi": np.nan}
-    ends = [np.nan if end is None else end for end in (ratio.lo, ratio.hi)]
-    return {name: ratio.value, f"{name}_lo": ends[0], f"{name}_hi": ends[1]}
 
 
 def recommendation(sweep: Sweep) -> Section:

@@ -1,5 +1,6 @@
 """The rows of a summary: values only, each turning into plain JSON with `dataclasses.asdict`."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Self
@@ -7,6 +8,7 @@ from typing import Self
 from analysis.axis import AXES
 from analysis.crossover import Crossover
 from analysis.formulas import implied_step_ratio, ratio_of, uncached_share_ratio
+from analysis.objectives import OBJECTIVES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +30,23 @@ class Ratio:
             return cls(value=ratio_of(estimate), pairs=pairs)
         low, high = ratio_of(estimate - half), ratio_of(estimate + half)
         return cls(value=ratio_of(estimate), lo=low, hi=high, pairs=pairs)
+
+    @property
+    def inverse(self) -> "Ratio":
+        """1 over it, ends changed over."""
+        return Ratio(
+            value=1.0 / self.value,
+            lo=None if self.hi is None else 1.0 / self.hi,
+            hi=None if self.lo is None else 1.0 / self.lo,
+            pairs=self.pairs,
+        )
+
+
+def ratio_columns(name: str, ratio: Ratio | None) -> dict[str, float]:
+    """Return a ratio as the three columns of a section: the figure and the ends of its interval, else NaN."""
+    found = (None,) * 3 if ratio is None else (ratio.value, ratio.lo, ratio.hi)
+    keys = (name, f"{name}_lo", f"{name}_hi")
+    return {key: math.nan if part is None else part for key, part in zip(keys, found, strict=True)}
 
 
 def implied(mal: float | None, ratios: Mapping[str, Ratio | None]) -> tuple[float | None, float | None]:
@@ -116,6 +135,11 @@ class VerdictRow:
             "tpot_p95": self.tpot_p95,
             "e2el_p95": self.e2el_p95,
         }[objective]
+
+    def gain(self, objective: str) -> Ratio | None:
+        """Return the same turned so that more than 1 is better: of a latency its inverse."""
+        ratio = self.ratio(objective)
+        return ratio if ratio is None or OBJECTIVES[objective].higher_is_better else ratio.inverse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

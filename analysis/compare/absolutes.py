@@ -9,11 +9,12 @@ import pandas as pd
 from analysis.arms import FLAGS, flag_notes
 from analysis.compare.estimates import Estimate, change, judge
 from analysis.compare.identity import Matched
-from analysis.compare.ratios import ends, spread_of
+from analysis.compare.ratios import spread_of
 from analysis.compare.side import Side
 from analysis.contrasts import log_figure
 from analysis.levels import conditions
 from analysis.objectives import OBJECTIVES
+from analysis.rows import ratio_columns
 from analysis.section import Section
 from analysis.verdict import NO_VERDICT
 from jobs.result import MEASURED
@@ -67,9 +68,9 @@ def absolutes(pairs: Sequence[Matched], a: Side, b: Side, *, objective: str, thr
                         "level": place[0],
                         "figure": title,
                         "metric": metric,
-                        **ends("a", mine.ratio()),
-                        **ends("b", theirs.ratio()),
-                        **ends("change", found.ratio),
+                        **ratio_columns("a", mine.ratio()),
+                        **ratio_columns("b", theirs.ratio()),
+                        **ratio_columns("change", found.ratio),
                         "verdict": NO_VERDICT if place[1] or pair.a.counterfactual else found.word,
                         "blocks_a": mine.pairs,
                         "blocks_b": theirs.pairs,

@@ -6,9 +6,9 @@ import pandas as pd
 
 from analysis.choices import Choice, LoadRange
 from analysis.compare.identity import Matched
-from analysis.compare.ratios import ends
 from analysis.compare.side import Side
 from analysis.recommendation import Recommendation, recommend
+from analysis.rows import ratio_columns
 from analysis.section import Section
 
 SAME, CHANGES, NOTHING = "stays", "changes", "nothing to compare"
@@ -79,7 +79,7 @@ def _about(suffix: str, place: _Place, found: Recommendation) -> dict[str, objec
     known = choice.candidate is not None
     return {
         f"serve_{suffix}": choice.candidate.label if choice.candidate else "nothing can be said",
-        **ends(f"over_baseline_{suffix}", choice.over_baseline),
+        **ratio_columns(f"over_baseline_{suffix}", choice.over_baseline),
         f"status_{suffix}": found.status(part) if known else "",
         f"reason_{suffix}": choice.reason,
     }

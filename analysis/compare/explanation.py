@@ -10,10 +10,10 @@ import pandas as pd
 from analysis.arms import FLAGS, arm_facts, flag_notes
 from analysis.compare.estimates import Estimate, change, of_contrasts
 from analysis.compare.identity import Matched
-from analysis.compare.ratios import RatioChange, ends
+from analysis.compare.ratios import RatioChange
 from analysis.compare.side import Side
 from analysis.ksweep import POINTWISE
-from analysis.rows import Ratio
+from analysis.rows import Ratio, ratio_columns
 from analysis.section import Section
 from analysis.stepcost import step_cost
 
@@ -56,7 +56,7 @@ def _row(found: RatioChange, a: Side, b: Side) -> Iterator[tuple[str, object]]:
         mine, theirs = known
         step = change(mine, theirs).ratio() if mine and theirs else None
         for suffix, ratio in (("a", _ratio(mine)), ("b", _ratio(theirs)), ("change", step)):
-            yield from ends(f"{name}_{suffix}", ratio).items()
+            yield from ratio_columns(f"{name}_{suffix}", ratio).items()
         if name in _SAID and step is not None:
             judged += 1
             if _is_sure(step):

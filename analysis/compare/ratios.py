@@ -1,7 +1,7 @@
 """The change of each arm's ratio to its baseline, judged by the rule of the verdicts."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ from analysis.compare.identity import Matched
 from analysis.compare.side import Place, Side
 from analysis.fit import LevelFit, mean_correlation
 from analysis.objectives import OBJECTIVES
-from analysis.rows import Ratio, VerdictRow
+from analysis.rows import Ratio, VerdictRow, ratio_columns
 from analysis.section import Section
 from analysis.verdict import INVALID, NO_DIFFERENCE, NO_VERDICT, UNDECIDED
 
@@ -178,7 +178,7 @@ def _cells(found: RatioChange) -> Iterator[tuple[str, object]]:
     }.items()
     figures = {"a": found.ratios[0], "b": found.ratios[1], "change": judged.ratio if judged else None}
     for name, ratio in figures.items():
-        yield from ends(name, ratio).items()
+        yield from ratio_columns(name, ratio).items()
     yield from {
         "verdict": found.word,
         "reason": found.reason,
@@ -193,13 +193,6 @@ def _cells(found: RatioChange) -> Iterator[tuple[str, object]]:
         "emulated": found.a.emulated or found.b.emulated,
         "oversubscribed": found.a.oversubscribed,
     }.items()
-
-
-def ends(name: str, ratio: Ratio | None) -> Mapping[str, float]:
-    """Return the three columns of a figure with its interval."""
-    value, low, high = (None,) * 3 if ratio is None else (ratio.value, ratio.lo, ratio.hi)
-    told = {name: value, f"{name}_lo": low, f"{name}_hi": high}
-    return {key: math.nan if part is None else part for key, part in told.items()}
 
 
 UNPAIRED = (

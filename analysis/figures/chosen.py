@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from analysis.figures.style import escape
 from analysis.frame import Sweep
-from analysis.objectives import CROSSOVERS, OBJECTIVES
+from analysis.objectives import CROSSOVERS
 from analysis.recommendation import recommend
 from analysis.rows import VerdictRow
 from analysis.summary import Summary
@@ -42,11 +42,10 @@ def ranked_arms(sweep: Sweep, summary: Summary) -> tuple[str, ...]:
         for choice in found.choices
         if choice.candidate is not None
     )
-    better = 1.0 if OBJECTIVES[summary.objective].higher_is_better else -1.0
 
     def order(arm: str) -> tuple[int, bool, bool, float, int, str]:
         own = arms[arm]
-        best = max(_gain(row, summary.objective, better) for row in own)
+        best = max(_gain(row, summary.objective) for row in own)
         crowded = all(row.oversubscribed for row in own)
         return -recommended[arm], own[0].synthetic, crowded, -round(best, 9), -own[0].k, own[0].label
 
@@ -72,6 +71,6 @@ def left_out(count: int) -> str:
     return f" {arms} left out; the table has all."
 
 
-def _gain(row: VerdictRow, objective: str, better: float) -> float:
-    ratio = row.ratio(objective)
-    return better * math.log(ratio.value) if ratio is not None and ratio.value > 0.0 else -math.inf
+def _gain(row: VerdictRow, objective: str) -> float:
+    gain = row.gain(objective)
+    return math.log(gain.value) if gain is not None and gain.value > 0.0 else -math.inf

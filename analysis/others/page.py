@@ -5,14 +5,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from analysis.axis import AXES
-from analysis.choices import inverse
 from analysis.decision_words import change
 from analysis.figures.crossover import crossover
 from analysis.frame import Sweep, cells_frame
 from analysis.objectives import OBJECTIVES
 from analysis.report.page.shell import render_page
 from analysis.report.summary_tables import summary_sections
-from analysis.rows import Ratio, VerdictRow
 from analysis.summary import Summary
 from analysis.verdict import WINS
 
@@ -50,19 +48,10 @@ def findings(summary: Summary) -> Iterator[str]:
     objective, axis = OBJECTIVES[summary.objective], AXES[summary.axis]
     for level in sorted({row.level for row in summary.rows}):
         rows = [row for row in summary.rows if row.level == level]
-        gains = [
-            (gain, row) for row in rows if row.verdict == WINS and (gain := _gain(row, summary.objective))
-        ]
+        gains = [(gain, row) for row in rows if row.verdict == WINS and (gain := row.gain(summary.objective))]
         if gains:
             gain, row = max(gains, key=lambda pair: pair[0].value)
             yield f"{axis.at(level)}: {row.label} wins with {change(gain, objective)}"
         else:
             words = ", ".join(sorted({row.verdict for row in rows}))
             yield f"{axis.at(level)}: no arm wins ({words})"
-
-
-def _gain(row: VerdictRow, objective: str) -> Ratio | None:
-    ratio = row.ratio(objective)
-    if ratio is None or OBJECTIVES[objective].higher_is_better:
-        return ratio
-    return inverse(ratio)

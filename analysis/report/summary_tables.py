@@ -1,13 +1,13 @@
 """The summary as sections: verdicts, crossovers, baselines, A/A spreads, and what stands beside them."""
 
 import math
-from collections.abc import Iterator
 
 import pandas as pd
 
+from analysis.arms import FLAGS
 from analysis.fit import CONFIDENCE
 from analysis.objectives import OBJECTIVES
-from analysis.rows import Ratio, VerdictRow
+from analysis.rows import VerdictRow, ratio_columns
 from analysis.section import Section
 from analysis.summary import Summary
 from analysis.verdict import INVALID, NO_VERDICT, UNDECIDED
@@ -17,9 +17,7 @@ _ARM = {
     "level": "load level on the sweep's axis",
 }
 _FLAGS = {
-    "emulated": "whether an emulated engine made the figures",
-    "synthetic": "whether acceptance was forced",
-    "oversubscribed": "whether client and engine shared a core",
+    **FLAGS,
     "counterfactual": "`kv_matched` or `loaded_only` of an engine nobody would serve with",
 }
 _WHY = (INVALID, NO_VERDICT, UNDECIDED)
@@ -49,7 +47,11 @@ def _verdicts(summary: Summary, compared: list[str]) -> Section:
                 "arm": row.label,
                 "level": row.level,
                 "verdict": row.verdict,
-                **{key: value for name in compared for key, value in _ends(name, row.ratio(name))},
+                **{
+                    key: value
+                    for name in compared
+                    for key, value in ratio_columns(name, row.ratio(name)).items()
+                },
                 "mal": _number(row.mal),
                 "blocks": row.blocks,
                 "notes": _notes(row),
@@ -193,7 +195,7 @@ def _implied(summary: Summary) -> Section:
             "t": row.threshold,
             "step_ratio": _number(row.step_ratio),
             "uncached_share_ratio": _number(row.uncached_share_ratio),
-            **dict(_ends("fixed_total", row.fixed_total)),
+            **ratio_columns("fixed_total", row.fixed_total),
             "reason": row.reason,
             **_flags(row),
         }
@@ -233,12 +235,6 @@ def _implied(summary: Summary) -> Section:
         else (),
         missing="" if rows else "no arm was compared with a baseline",
     )
-
-
-def _ends(name: str, ratio: Ratio | None) -> Iterator[tuple[str, float]]:
-    yield name, math.nan if ratio is None else ratio.value
-    yield f"{name}_lo", _number(None if ratio is None else ratio.lo)
-    yield f"{name}_hi", _number(None if ratio is None else ratio.hi)
 
 
 def _flags(row: VerdictRow) -> dict[str, object]:
