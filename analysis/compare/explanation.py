@@ -79,7 +79,7 @@ def _is_sure(ratio: Ratio) -> bool:
 
 def fits(pairs: Sequence[Matched], a: Side, b: Side) -> Section:
     """Return one row a drafter and level: the curves over K of both sweeps side by side."""
-    frames = {side.letter: step_cost(side.sweep).frame for side in (a, b)}
+    frames = {side.letter: side.sweep.once(step_cost).frame for side in (a, b)}
     rows: list[dict[str, object]] = []
     if not any(frame.empty for frame in frames.values()):
         names = _families(pairs, a, b)

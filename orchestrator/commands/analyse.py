@@ -45,7 +45,7 @@ def run(arguments: Sequence[str]) -> int:
         raise ConfigError(message)
     read_plan(options.sweep)  # what was changed by hand is told before it is counted
     sweep = load_sweep(options.sweep)
-    found = [SECTIONS[name](sweep) for name in (options.section or SECTIONS)]
+    found = [sweep.once(SECTIONS[name]) for name in (options.section or SECTIONS)]
     if options.json:
         print_json({"sections": [section.to_dict() for section in found]})
     else:
