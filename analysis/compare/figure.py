@@ -21,6 +21,7 @@ from analysis.figures.style import (
     level_axis,
     ratio_axis,
     ratio_bars,
+    seen_ends,
     symbol,
 )
 from analysis.objectives import OBJECTIVES
@@ -119,8 +120,8 @@ def _plot(arms: Sequence[Sequence[RatioChange]]) -> go.Figure:
     level_axis(figure, axis, levels, title=False, row=1, col=1)
     level_axis(figure, axis, levels, row=2, col=1)
     limit = min(change.judged.threshold for own in arms for change in own if change.judged is not None)
-    ratio_axis(figure, _ends(drawn), row=1, col=1)
-    ratio_axis(figure, [*_ends(moved), 1.0 + 2.0 * limit, 1.0 / (1.0 + 2.0 * limit)], row=2, col=1)
+    ratio_axis(figure, seen_ends(drawn), row=1, col=1)
+    ratio_axis(figure, [*seen_ends(moved), 1.0 + 2.0 * limit, 1.0 / (1.0 + 2.0 * limit)], row=2, col=1)
     band = {"fillcolor": NEUTRAL, "opacity": 0.18, "line_width": 0}
     figure.add_hrect(y0=1.0 / (1.0 + limit), y1=1.0 + limit, row=2, col=1, **band)
     figure.update_yaxes(title_text="ratio to baseline", row=1, col=1)
@@ -144,9 +145,3 @@ def _line(
         hovertemplate=f"{AXES[own[0].a.axis].hover}: %{{y:.3f}}%{{customdata[0]}}<br>%{{customdata[1]}}"
         f"<extra>{look['name']}</extra>",
     )
-
-
-def _ends(ratios: Sequence[Ratio]) -> list[float]:
-    return [
-        end for ratio in ratios for end in (ratio.value, ratio.lo, ratio.hi) if end and math.isfinite(end)
-    ]

@@ -19,6 +19,7 @@ from analysis.figures.style import (
     colour,
     escape,
     interval_bars,
+    say_above,
     symbol,
 )
 from analysis.figures.words import joined, percent, rounded, spread_out, with_interval
@@ -133,8 +134,8 @@ class _View:
             )
         )
         self._axes(figure)
-        box = 24 + 15 * len(self.drawn)
-        figure.update_layout(margin_t=12 + box, height=430 + box)
+        say_above(figure, self._answer(FIRST), lines=1 + len(self.drawn))
+        figure.update_layout(height=418 + figure.layout.margin.t)
         self._slider(figure)
         return figure
 
@@ -159,18 +160,6 @@ class _View:
                 yanchor="bottom",
                 font={"size": 11, "color": NEUTRAL},
             )
-        figure.add_annotation(
-            x=0,
-            y=1,
-            xref="paper",
-            yref="paper",
-            xanchor="left",
-            yanchor="bottom",
-            align="left",
-            showarrow=False,
-            font={"size": 11},
-            text=self._answer(FIRST),
-        )
 
     def _curve(self, figure: go.Figure, share: float, line: dict[str, object], name: str, words: str) -> None:
         x = self.grid

@@ -26,7 +26,15 @@ from analysis.ceiling import COMPUTED, MISSING, NOT_RUN
 from analysis.ceiling import ceiling as ceiling_section
 from analysis.figures.chosen import chosen_arm
 from analysis.figures.figure import Figure
-from analysis.figures.style import NEUTRAL, add_slider, apply_style, colour, interval_bars, level_axis
+from analysis.figures.style import (
+    NEUTRAL,
+    add_slider,
+    apply_style,
+    colour,
+    interval_bars,
+    length_bars,
+    level_axis,
+)
 from analysis.figures.words import ends_of, joined, percent, rounded, with_interval
 from analysis.frame import Sweep
 from analysis.ksweep import axis_of
@@ -145,12 +153,7 @@ class _View:
                 go.Scatter(
                     x=state["x"],
                     y=[RUNGS[rung] for rung in self.rungs],
-                    error_x={
-                        **interval_bars([], [], []),
-                        "array": state["error_x.array"],
-                        "arrayminus": state["error_x.arrayminus"],
-                        "visible": True,
-                    },
+                    error_x=length_bars(state["error_x.array"], state["error_x.arrayminus"]),
                     customdata=state["customdata"],
                     mode="lines+markers",
                     line={"color": colour(index), "width": 1.5, "dash": ("solid", "dash")[index]},

@@ -63,11 +63,11 @@ def short_names(arms: Iterable[tuple[str, str, str]]) -> dict[str, str]:
     return {arm: escape(label.removeprefix(f"{layout}/") if alone else label) for arm, label, layout in known}
 
 
-def left_out(count: int) -> str:
+def left_out(count: int, noun: str = "arm") -> str:
     """Return what a figure says of arms that it does not show, with a space before it; nothing of none."""
     if count < 1:
         return ""
-    arms = "1 less relevant arm is" if count == 1 else f"{count} less relevant arms are"
+    arms = f"1 less relevant {noun} is" if count == 1 else f"{count} less relevant {noun}s are"
     return f" {arms} left out; the table has all."
 
 

@@ -11,7 +11,7 @@ from analysis import context as analysis_context
 from analysis.decision_words import words_again
 from analysis.figures.chosen import left_out, ranked_arms, short_names
 from analysis.figures.figure import Figure
-from analysis.figures.style import NEUTRAL, apply_style, colour, interval_bars, symbol
+from analysis.figures.style import NEUTRAL, apply_style, colour, frame_bars, symbol
 from analysis.figures.words import with_interval
 from analysis.frame import Sweep
 from analysis.ksweep import axis_of
@@ -90,7 +90,7 @@ def _plot(arms: Sequence[pd.DataFrame], ranges: Sequence[str]) -> go.Figure:
                 go.Scatter(
                     x=[RANGES[words] for words in known["context"]],
                     y=known[column].tolist(),
-                    error_y=interval_bars(known[column], known[f"{column}_lo"], known[f"{column}_hi"]),
+                    error_y=frame_bars(known, column),
                     mode="lines+markers",
                     name=name,
                     legendgroup=str(index),

@@ -19,7 +19,7 @@ from analysis.figures.style import (
     colour,
     decade_ticks,
     escape,
-    interval_bars,
+    frame_bars,
     level_axis,
     symbol,
 )
@@ -102,9 +102,7 @@ class _View:
                 go.Scatter(
                     x=own["level"],
                     y=own[self.column],
-                    error_y=interval_bars(
-                        own[self.column], own[f"{self.column}_lo"], own[f"{self.column}_hi"]
-                    ),
+                    error_y=frame_bars(own, self.column),
                     mode="lines+markers",
                     line={
                         "color": NEUTRAL if baseline else colour(index),

@@ -22,6 +22,7 @@ from analysis.figures.style import (
     level_axis,
     ratio_axis,
     ratio_bars,
+    seen_ends,
     symbol,
 )
 from analysis.figures.words import joined, with_interval
@@ -63,21 +64,26 @@ def crossover(sweep: Sweep, summary: Summary) -> tuple[Figure, ...]:
 
 
 def _figure(summary: Summary, name: str, view: "_View | None", alike: Sequence[str]) -> Figure:
-    title = OBJECTIVES[name].title
-    drawn = view is not None and bool(view.arms)
-    why = MISSING
-    if view is not None:
-        why = f"no pair has {title} on both sides: the table of outcomes says why, and the same `specload "
-        why += "sweep` command measures what failed again"
+    objective = OBJECTIVES[name].title
+    key = f"ratio-{name.replace('_', '-')}"
+    title = f"Up to which {AXES[summary.axis].noun} does {objective} gain over the baseline?"
+    if view is None:
+        return Figure(name=key, title=title, sections=SECTIONS, missing=MISSING)
     same = f" The ratios of {joined(alike)} are the same, and have no figure of their own." if alike else ""
+    reading = READING + view.remarks() + same
+    if not view.arms:
+        why = (
+            f"no pair has {objective} on both sides: the table of outcomes says why, and the same `specload "
+            "sweep` command measures what failed again"
+        )
+        return Figure(name=key, title=title, reading=reading, sections=SECTIONS, missing=why)
     return Figure(
-        name=f"ratio-{name.replace('_', '-')}",
-        title=f"Up to which {AXES[summary.axis].noun} does {title} gain over the baseline?",
-        plot=view.plot() if drawn and view is not None else None,
-        finding=view.finding() if drawn and view is not None else "",
-        reading=READING + (view.remarks() if view is not None else "") + same,
+        name=key,
+        title=title,
+        plot=view.plot(),
+        finding=view.finding(),
+        reading=reading,
         sections=SECTIONS,
-        missing="" if drawn else why,
     )
 
 
@@ -198,7 +204,7 @@ class _View:
             row=1,
             col=1,
         )
-        return [value for ratio in ratios for value in (ratio.value, ratio.lo, ratio.hi) if value]
+        return seen_ends(ratios)
 
     def _lost(self) -> list[VerdictRow]:
         shown = set(self.arms)

@@ -8,7 +8,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from analysis.figures.style import NEUTRAL, apply_style, colour, interval_bars, symbol
+from analysis.figures.style import NEUTRAL, apply_style, colour, frame_bars, interval_bars, symbol
 from analysis.figures.words import spread_out
 from analysis.positions import Interval, PositionShare
 
@@ -77,7 +77,7 @@ def _shares(figure: go.Figure, rows: pd.DataFrame, places: Sequence[int]) -> Non
         go.Bar(
             x=places,
             y=rows["unconditional"],
-            error_y=_bars(rows, "unconditional"),
+            error_y=frame_bars(rows, "unconditional"),
             name="all so far",
             marker={"color": colour(0), "opacity": 0.75},
             width=0.55,
@@ -90,7 +90,7 @@ def _shares(figure: go.Figure, rows: pd.DataFrame, places: Sequence[int]) -> Non
         go.Scatter(
             x=places,
             y=rows["conditional"],
-            error_y=_bars(rows, "conditional"),
+            error_y=frame_bars(rows, "conditional"),
             mode="lines+markers",
             name="if reached",
             line={"color": colour(1), "width": 2},
@@ -114,10 +114,6 @@ def _shares(figure: go.Figure, rows: pd.DataFrame, places: Sequence[int]) -> Non
         row=1,
         col=1,
     )
-
-
-def _bars(rows: pd.DataFrame, name: str) -> dict[str, object]:
-    return interval_bars(rows[name], rows[f"{name}_lo"], rows[f"{name}_hi"])
 
 
 def _emitted(figure: go.Figure, parts: Sequence[float], length: Interval, tokens: Interval) -> None:

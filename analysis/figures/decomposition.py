@@ -11,7 +11,7 @@ from analysis.decomposition import MISSING
 from analysis.decomposition import decomposition as decomposition_section
 from analysis.figures.chosen import chosen_arm
 from analysis.figures.figure import Figure
-from analysis.figures.style import NEUTRAL, PALETTE, WHISKER, add_slider, apply_style, interval_bars
+from analysis.figures.style import NEUTRAL, PALETTE, WHISKER, add_slider, apply_style, length_bars
 from analysis.figures.words import ends_of, joined, rounded, with_interval
 from analysis.formulas import ratio_of
 from analysis.frame import Sweep
@@ -140,12 +140,9 @@ class _View:
                 base=bars["base"],
                 marker={"color": bars["marker.color"], "opacity": 0.75},
                 error_x={
-                    **interval_bars([], [], []),
-                    "array": bars["error_x.array"],
-                    "arrayminus": bars["error_x.arrayminus"],
+                    **length_bars(bars["error_x.array"], bars["error_x.arrayminus"]),
                     "color": WHISKER,
                     "thickness": 2,
-                    "visible": True,
                 },
                 customdata=bars["customdata"],
                 hovertemplate="%{customdata[0]}<extra></extra>",

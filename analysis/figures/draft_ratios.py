@@ -7,7 +7,15 @@ import plotly.graph_objects as go
 from analysis.axis import Axis
 from analysis.bestk import best_by_load, best_of
 from analysis.figures.figure import Figure
-from analysis.figures.style import apply_style, colour, interval_text, ratio_axis, ratio_bars, symbol
+from analysis.figures.style import (
+    apply_style,
+    colour,
+    interval_text,
+    ratio_axis,
+    ratio_bars,
+    seen_ends,
+    symbol,
+)
 from analysis.figures.words import spread_out
 from analysis.ksweep import DrafterLevel
 from analysis.objectives import CROSSOVERS, OBJECTIVES
@@ -95,7 +103,7 @@ def _plot(drawn: Sequence[tuple[float, Sequence[VerdictRow]]], objective: str, a
                 hovertemplate=f"K=%{{x}}: %{{y:.3f}}%{{customdata[0]}}<extra>{axis.at(level)}</extra>",
             )
         )
-        values += [value for ratio in ratios for value in (ratio.value, ratio.lo, ratio.hi) if value]
+        values += seen_ends(ratios)
     apply_style(figure, x="draft length K (tokens)", y="ratio to baseline")
     figure.update_xaxes(tickvals=sorted({row.k for _, rows in drawn for row in rows}))
     ratio_axis(figure, values)

@@ -11,7 +11,7 @@ from plotly.subplots import make_subplots
 from analysis.contrasts import counted
 from analysis.effect_sections import factor_sets
 from analysis.factors import BASELINE, LAYOUT, TREATMENT, per_device, short, with_treatment
-from analysis.figures.chosen import MOST, ranked_arms
+from analysis.figures.chosen import MOST, left_out, ranked_arms
 from analysis.figures.combination_bars import Combination, Load, factorial_loads, treatment_loads
 from analysis.figures.figure import Figure
 from analysis.figures.style import (
@@ -21,8 +21,9 @@ from analysis.figures.style import (
     apply_style,
     colour,
     escape,
-    interval_bars,
+    length_bars,
 )
+from analysis.figures.words import with_interval
 from analysis.frame import Sweep
 from analysis.objectives import OBJECTIVES
 from analysis.summary import Summary
@@ -154,11 +155,8 @@ class _View:
                 y=state["y"],
                 customdata=state["customdata"],
                 error_y={
-                    **interval_bars([], [], []),
-                    "array": state["error_y.array"],
-                    "arrayminus": state["error_y.arrayminus"],
+                    **length_bars(state["error_y.array"], state["error_y.arrayminus"]),
                     "color": WHISKER,
-                    "visible": True,
                 },
                 hovertemplate="%{x}: %{customdata[0]}<extra>" + name + "</extra>",
                 **common,
@@ -249,10 +247,7 @@ class _View:
         if self.rates:
             said.append("Below, the prefix-cache hit rates: part of what a layout is.")
         count = len({bar.treatment for load in self.loads for bar in load.bars}) - len(self.shown)
-        if count > 0:
-            drafters = "1 less relevant drafter is" if count == 1 else f"{count} less relevant drafters are"
-            said.append(f"{drafters} left out; the table has all.")
-        return " ".join(said)
+        return " ".join(said) + left_out(count, "drafter")
 
 
 def _length(bar: Combination | None, *, up: bool) -> float:
@@ -262,5 +257,4 @@ def _length(bar: Combination | None, *, up: bool) -> float:
 
 
 def _told(bar: Combination) -> str:
-    known = math.isfinite(bar.low) and math.isfinite(bar.high)
-    return f"{bar.index:.1f}{f' [{bar.low:.1f}, {bar.high:.1f}]' if known else ''}"
+    return with_interval(bar.index, bar.low, bar.high, digits=1)

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from analysis.axis import Axis
 from analysis.figures.chosen import left_out, ranked_arms, short_names
 from analysis.figures.figure import Figure
-from analysis.figures.style import NEUTRAL, apply_style, colour, decade_ticks, interval_bars, symbol
+from analysis.figures.style import NEUTRAL, apply_style, colour, decade_ticks, frame_bars, symbol
 from analysis.figures.words import ends_of, with_interval
 from analysis.frame import Sweep
 from analysis.ksweep import axis_of
@@ -88,8 +88,8 @@ class _View:
                 go.Scatter(
                     x=own[X],
                     y=own[Y],
-                    error_x=_bars(own, X),
-                    error_y=_bars(own, Y),
+                    error_x=frame_bars(own, X),
+                    error_y=frame_bars(own, Y),
                     customdata=[[self._told(row)] for row in own.to_dict("records")],
                     mode="lines+markers" if index else "lines+markers+text",
                     text=[self.axis.at(level) if level in ends else "" for level in own["level"]],
@@ -158,7 +158,3 @@ class _View:
         known = bool(np.isfinite(self.frame["p_front"]).any())
         chance = f"; {sure} of them surely" if known else "; one block tells no noise"
         return f"The front has {len(best)} of {len(self.frame)} points, {' to '.join(told)}{chance}."
-
-
-def _bars(rows: pd.DataFrame, name: str) -> dict[str, object]:
-    return interval_bars(rows[name], rows[f"{name}_lo"], rows[f"{name}_hi"])

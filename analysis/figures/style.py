@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 
+import pandas as pd
 import plotly.graph_objects as go
 
 from analysis import untrusted
@@ -48,6 +49,11 @@ def interval_bars(
         known = low is not None and high is not None and math.isfinite(low + high)
         above.append(float(high - value) if known and high is not None else 0.0)
         below.append(float(value - low) if known and low is not None else 0.0)
+    return length_bars(above, below) | {"visible": any(above) or any(below)}
+
+
+def length_bars(above: object, below: object) -> dict[str, object]:
+    """Return plotly's error bars that are so long upwards and downwards, shown whatever the lengths."""
     return {
         "type": "data",
         "symmetric": False,
@@ -55,8 +61,19 @@ def interval_bars(
         "arrayminus": below,
         "thickness": 1.5,
         "width": 4,
-        "visible": any(above) or any(below),
+        "visible": True,
     }
+
+
+def frame_bars(rows: pd.DataFrame, name: str) -> dict[str, object]:
+    """Return plotly's error bars of a section's column."""
+    return interval_bars(rows[name], rows[f"{name}_lo"], rows[f"{name}_hi"])
+
+
+def seen_ends(ratios: Sequence[Ratio]) -> list[float]:
+    """Return all figures that an axis of ratios has to hold: values, and the ends that there are."""
+    ends = (end for ratio in ratios for end in (ratio.value, ratio.lo, ratio.hi) if end)
+    return [end for end in ends if math.isfinite(end)]
 
 
 def ratio_bars(ratios: Sequence[Ratio]) -> dict[str, object]:
