@@ -7,11 +7,12 @@ whole, and that before what touches single rows. Each caveat is one plain senten
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from analysis.axis import AXES
 from analysis.crossover import ABOVE
+from analysis.decision_words import NAMED, some
 from analysis.frame import Sweep
 from analysis.objectives import OBJECTIVES
 from analysis.recommendation import PROVISIONAL, Recommendation
@@ -22,8 +23,6 @@ from analysis.verdict import INVALID, UNDECIDED
 from jobs.result import MEASURED
 
 _FIGURE = re.compile(r"\d[\d.,]*")
-NAMED = 3
-"""Rows or arms that one caveat names; the others are counted."""
 TEXTS = {
     "hashed": "the workload's text was made from hashes: acceptance on it means nothing, and neither does "
     "what a drafter gains by it",
@@ -80,7 +79,7 @@ def _provisional(known: _Known) -> Iterator[str]:
     labels = dict.fromkeys(part.candidate.label for part in parts if part.candidate)
     if labels:
         yield (
-            f"{_some(labels)} won in the blocks that picked the best and was not measured again: expect a "
+            f"{some(labels)} won in the blocks that picked the best and was not measured again: expect a "
             "smaller gain than these blocks show"
         )
 
@@ -94,7 +93,7 @@ def _ties(known: _Known) -> Iterator[str]:
             continue
         where.setdefault((chosen.label, second.label), []).append(known.at(choice.level))
     for (first, other), levels in where.items():
-        yield f"{other} may be as good as {first} at {_some(levels)}: no interval tells them apart"
+        yield f"{other} may be as good as {first} at {some(levels)}: no interval tells them apart"
 
 
 def _spread(known: _Known) -> Iterator[str]:
@@ -130,13 +129,13 @@ def _emulated(known: _Known) -> Iterator[str]:
 def _synthetic(known: _Known) -> Iterator[str]:
     labels = dict.fromkeys(row.label for row in known.summary.rows if row.synthetic)
     if labels:
-        yield f"acceptance was forced in {_some(labels)}: their ratios show a ceiling that no drafter earned"
+        yield f"acceptance was forced in {some(labels)}: their ratios show a ceiling that no drafter earned"
 
 
 def _oversubscribed(known: _Known) -> Iterator[str]:
     levels = sorted({row.level for row in known.summary.rows if row.oversubscribed})
     if levels:
-        where = _some(map(known.at, levels))
+        where = some(map(known.at, levels))
         yield f"client and engine shared a core at {where}: measured, but without verdict or choice"
 
 
@@ -175,13 +174,13 @@ def _content(known: _Known) -> Iterator[str]:
 def _invalid(known: _Known) -> Iterator[str]:
     rows = [f"{row.label} {row.at}" for row in known.summary.rows if row.verdict == INVALID]
     if rows:
-        yield f"no valid pair, so no verdict: {_some(rows)}"
+        yield f"no valid pair, so no verdict: {some(rows)}"
 
 
 def _undecided(known: _Known) -> Iterator[str]:
     rows = [row for row in known.rows if row.verdict == UNDECIDED]
     if rows and len(rows) < len(known.summary.rows):
-        told = _some(f"{row.label} {row.at}" for row in rows)
+        told = some(f"{row.label} {row.at}" for row in rows)
         yield f"undecided on {OBJECTIVES[known.summary.objective].title}: {told}"
 
 
@@ -200,7 +199,7 @@ def _row_caveats(known: _Known) -> Iterator[str]:
             if not caveat.startswith(said):
                 _, places = alike.setdefault(_FIGURE.sub("#", caveat), (caveat, []))
                 places.append(f"{row.label} {row.at}")
-    yield from (f"{caveat} ({_some(dict.fromkeys(places))})" for caveat, places in alike.values())
+    yield from (f"{caveat} ({some(dict.fromkeys(places))})" for caveat, places in alike.values())
 
 
 def _rows_that_say(known: _Known, beginning: str, told: str) -> Iterator[str]:
@@ -209,14 +208,7 @@ def _rows_that_say(known: _Known, beginning: str, told: str) -> Iterator[str]:
         row, caveat = found[0]
         yield f"{row.label} {row.at}: {caveat}"
     elif found:
-        yield f"{told} at {len(found)} places: {_some(f'{row.label} {row.at}' for row, _ in found)}"
-
-
-def _some(names: Iterable[str]) -> str:
-    """Return the first few names, and how many more there are."""
-    every = list(names)
-    more = len(every) - NAMED
-    return ", ".join(every[:NAMED]) + (f" and {more} more" if more > 0 else "")
+        yield f"{told} at {len(found)} places: {some(f'{row.label} {row.at}' for row, _ in found)}"
 
 
 RULES: tuple[Callable[[_Known], Iterator[str]], ...] = (

@@ -2,7 +2,7 @@
 
 import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from analysis.axis import Axis
@@ -13,8 +13,8 @@ from analysis.rows import Ratio
 
 NOTHING = "nothing can be said"
 """Of a range without a choice."""
-NAMED = 2
-"""Undecided arms that a sentence names."""
+NAMED = 3
+"""Rows or arms that one sentence names; the others are counted."""
 
 
 def change(ratio: Ratio, objective: Objective) -> str:
@@ -54,6 +54,13 @@ def ranges_sentence(parts: Sequence[LoadRange], found: Recommendation, axis: Axi
         return _capital(f"{where} {_clause(part, found)}.")
     told = [f"{loads(part, axis)} {_clause(part, found)}" for part in parts[:-1]]
     return _capital(f"{'; '.join([*told, f'above, {_clause(parts[-1], found)}'])}.")
+
+
+def some(names: Iterable[str]) -> str:
+    """Return the first few names, and how many more there are."""
+    every = list(names)
+    more = len(every) - NAMED
+    return ", ".join(every[:NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def serve(part: LoadRange) -> str:
@@ -112,11 +119,7 @@ def _clause(part: LoadRange, found: Recommendation) -> str:
 
 def _by_default(part: LoadRange) -> str:
     """Return that a baseline is served for want of evidence, where it is."""
-    told = part.undecided
-    if not told:
-        return ""
-    more = f", and {len(told) - NAMED} more like it" if len(told) > NAMED else ""
-    return f" until more is known ({', '.join(told[:NAMED])}{more})"
+    return f" until more is known ({some(part.undecided)})" if part.undecided else ""
 
 
 def _status(part: LoadRange, found: Recommendation) -> str:

@@ -57,18 +57,3 @@ def render_comparison(found: Comparison) -> str:
 
 def _title(a: str, b: str) -> str:
     return f"{a}, measured twice" if a == b else f"{a} against {b}"
-
-
-def write_comparison(file: Path, found: Comparison) -> None:
-    """Write the page; a reader never sees half of one.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    text = render_comparison(found)
-    if file.exists() and not file.is_file():
-        file.write_text(text, encoding="utf-8")  # a pipe or a device is written to, never replaced
-        return
-    part = file.with_name(f".{file.name}.part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(file)

@@ -11,6 +11,7 @@ from analysis.report.markdown import render_markdown
 from analysis.report.page import render_html
 from analysis.report.pictures import FigureFiles, write_figures
 from analysis.summary import Summary
+from analysis.whole_file import write_whole
 from jobs.result import CellResult
 
 HTML, MARKDOWN = "report.html", "report.md"
@@ -62,8 +63,8 @@ def write_page(page: Page, *, pictures: bool = False) -> Report:
     figures = write_figures(page.drawn, directory, pictures=pictures)
     relative = {name: path.relative_to(directory).as_posix() for name, path in figures.pictures.items()}
     return Report(
-        html=_replace(directory / HTML, render_html(page)),
-        markdown=_replace(directory / MARKDOWN, render_markdown(page, relative)),
+        html=write_whole(directory / HTML, render_html(page)),
+        markdown=write_whole(directory / MARKDOWN, render_markdown(page, relative)),
         figures=figures,
         decision=page.decision.sentence,
     )
@@ -85,11 +86,3 @@ def _sweep(
 ) -> Sweep:
     cells = as_results(results)
     return Sweep(directory=directory, plan=dict(plan), cells=cells_frame(cells), results=cells)
-
-
-def _replace(target: Path, content: str) -> Path:
-    """Write a file whole: a reader never sees half of it."""
-    part = target.with_name(f".{target.name}.part")
-    part.write_text(content, encoding="utf-8")
-    part.replace(target)
-    return target

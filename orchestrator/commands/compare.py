@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from analysis.whole_file import write_whole
 from orchestrator.commands.as_json import add_json, print_json
 from orchestrator.commands.parser import Parser
 from orchestrator.errors import ConfigError
@@ -86,7 +87,8 @@ def _writing(file: Path) -> Iterator[None]:
 
 
 def _write(file: Path, found: "Comparison") -> None:
-    from analysis.compare.page import write_comparison  # noqa: PLC0415 - plotly is loaded for a page only
+    from analysis.compare.page import render_comparison  # noqa: PLC0415 - plotly is loaded for a page only
 
+    page = render_comparison(found)
     with _writing(file):
-        write_comparison(file, found)
+        write_whole(file, page)

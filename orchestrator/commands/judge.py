@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from analysis.summary import Summary
+from analysis.whole_file import write_whole
 from orchestrator.commands.as_json import add_json, print_json
 from orchestrator.commands.parser import Parser
 from orchestrator.errors import ResultsWriteError
@@ -99,7 +100,7 @@ def _write(target: Path, content: str) -> None:
         ResultsWriteError: it cannot be written.
     """
     try:
-        target.write_text(content, encoding="utf-8")
+        write_whole(target, content)
     except OSError as error:
         message = f"the page cannot be written ({error}); give --report a file in a folder that is there"
         raise ResultsWriteError(message) from error
