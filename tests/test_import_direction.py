@@ -16,7 +16,7 @@ ALLOWED = {
     "analysis": {"analysis", "jobs"},
     "orchestrator": set(ROOMS),
 }
-ANALYSIS_READS = {"jobs.result", "jobs.metric_names"}
+ANALYSIS_READS = {"jobs.result", "jobs.metric_names", "jobs.nouns"}
 ENGINE_ENVIRONMENT = ROOT / "engines" / "vllm_env"
 ENGINE_PACKAGES = {"torch", "vllm", "transformers"}
 HEAVY = {
