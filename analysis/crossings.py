@@ -1,6 +1,6 @@
 """Crossover rows: the curve of every arm and objective, and the sentence that says where it passes 1."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -8,7 +8,10 @@ from analysis.axis import AXES, Axis, number
 from analysis.crossover import ABOVE, BELOW, UNKNOWN, Crossing, Crossover, find_crossover
 from analysis.levels import Level, level_covariance
 from analysis.objectives import CROSSOVERS, OBJECTIVES
-from analysis.rows import CrossoverRow, VerdictRow
+from analysis.rows import CrossoverRow, Unread, VerdictRow
+
+_LONGEST = 100
+"""Characters of a reason within a sentence on crossovers; the verdicts have all of it."""
 
 
 def crossover_rows(rows: Sequence[VerdictRow], levels: Sequence[Level]) -> tuple[CrossoverRow, ...]:
@@ -46,7 +49,8 @@ def _row(own: list[VerdictRow], levels: Sequence[Level], objective: str) -> Cros
         used.append(level if contrast is not None else None)
     found = _crossover(tried, means, used, objective, own[0].arm)
     crowded = any(row.oversubscribed for row in own)
-    text = crossover_text(found, tried, AXES[own[0].axis])
+    unread = unread_levels(own, tried, objective)
+    text = crossover_text(found, tried, AXES[own[0].axis], unread)
     return CrossoverRow(
         arm=own[0].arm,
         label=own[0].label,
@@ -57,6 +61,7 @@ def _row(own: list[VerdictRow], levels: Sequence[Level], objective: str) -> Cros
         levels=tuple(tried),
         crossover=found,
         text=f"{text} (client and engine shared a core: an indication only)" if crowded else text,
+        unread=unread,
         oversubscribed=crowded,
     )
 
@@ -78,18 +83,55 @@ def _crossover(
     return find_crossover(tried, means, covariance, df if np.size(known[1]) > 1 else float(df[0]))
 
 
-def crossover_text(found: Crossover, tried: Sequence[float], axis: Axis) -> str:
-    """Return the crossover in words."""
+def unread_levels(rows: Sequence[VerdictRow], read: Collection[float], objective: str) -> tuple[Unread, ...]:
+    """Return the levels of one arm's rows that are no point of its curve, ascending, each with why."""
+    missing = f"no figure for {OBJECTIVES[objective].title} on both sides of any pair"
+    return tuple(
+        Unread(level=row.level, why=missing if row.blocks else row.reason)
+        for row in sorted(rows, key=lambda row: row.level)
+        if row.level not in read
+    )
+
+
+def crossover_text(
+    found: Crossover, tried: Sequence[float], axis: Axis, unread: Sequence[Unread] = ()
+) -> str:
+    """Return the crossover in words.
+
+    Args:
+        found: the crossover.
+        tried: levels of the curve, ascending.
+        axis: of the levels.
+        unread: levels that were tried, too, and gave no ratio.
+    """
+    told = [] if found.kind == UNKNOWN and unread else [_read_text(found, tried, axis, complete=not unread)]
+    return "; ".join([*told, *_unread_texts(unread, axis)])
+
+
+def _unread_texts(unread: Sequence[Unread], axis: Axis) -> list[str]:
+    """Return a clause a reason, with its levels."""
+    levels: dict[str, list[str]] = {}
+    for entry in unread:
+        levels.setdefault(entry.why, []).append(axis.at(entry.level))
+    return [f"{', '.join(own)} gave no ratio ({_short(why)})" for why, own in levels.items()]
+
+
+def _short(why: str) -> str:
+    return why if len(why) <= _LONGEST else f"{why[: _LONGEST - 3].rstrip()}..."
+
+
+def _read_text(found: Crossover, tried: Sequence[float], axis: Axis, *, complete: bool) -> str:
     if found.kind == UNKNOWN:
         return "no ratios"
     if found.kind in (ABOVE, BELOW):
         side = "above" if found.kind == ABOVE else "below"
+        levels = "tried" if complete else "with a ratio"
         where = (
-            f"at {axis.at(tried[0])}, the only level tried"
+            f"at {axis.at(tried[0])}, the only level {levels}"
             if len(tried) == 1
             else f"from {axis.at(tried[0])} to {axis.at(tried[-1])}"
         )
-        return f"not within the levels tried: {side} 1 {where}{_interval(found, tried)}"
+        return f"not within the levels {levels}: {side} 1 {where}{_interval(found, tried)}"
     main = found.main or found.crossings[0]
     parts = [_bracket(main, axis) + (_interval(found, tried) if main.downward else "")]
     others = [crossing for crossing in found.crossings if crossing is not main]

@@ -157,6 +157,15 @@ class BaselineRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unread:
+    """A level that was tried and gave no ratio."""
+
+    level: float
+    why: str
+    """`2 x invalid: cold_cache, ...`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CrossoverRow:
     """Where one arm's ratio passes 1, for one objective."""
 
@@ -172,6 +181,8 @@ class CrossoverRow:
     crossover: Crossover
     text: str
     """One sentence for people."""
+    unread: tuple[Unread, ...] = ()
+    """Levels tried that gave none, ascending: where the curve passes 1 may lie there."""
     oversubscribed: bool = False
     """Client and engine shared a core: an indication, no verdict."""
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.axis import AXES
-from analysis.crossings import crossover_text
+from analysis.crossings import crossover_text, unread_levels
 from analysis.crossover import Crossover, find_crossover
 from analysis.objectives import CROSSOVERS
 from analysis.others.welch import UnpairedContrast, unpaired_contrasts
@@ -33,6 +33,7 @@ def unpaired_crossovers(
                 continue  # the files do not give this figure
             used = [contrasts[arm, level, name] for level in levels]
             crossover = _crossover(levels, used)
+            unread = unread_levels(own, levels, name)
             crossings.append(
                 CrossoverRow(
                     arm=arm,
@@ -43,7 +44,8 @@ def unpaired_crossovers(
                     objective=name,
                     levels=tuple(levels),
                     crossover=crossover,
-                    text=crossover_text(crossover, levels, AXES[own[0].axis]),
+                    text=crossover_text(crossover, levels, AXES[own[0].axis], unread),
+                    unread=unread,
                 )
             )
     return tuple(crossings)

@@ -86,6 +86,24 @@ def test_order_of_results_does_not_matter(plain: list[CellResult]) -> None:
     assert summarise(plain[::-1], threshold=0.02) == summarise(plain, threshold=0.02)
 
 
+def test_a_level_without_a_ratio_is_named_where_the_crossover_is_told(plain: list[CellResult]) -> None:
+    """The curve is known to C=4: that it does not cross there says nothing about C=16."""
+    lost = change(
+        plain,
+        lambda cell: cell.role == TREATMENT and cell.level == 16,
+        outcome="invalid",
+        cause="cold_cache",
+        reason="the cache was warm",
+    )
+    (total,) = (row for row in summarise(lost, threshold=0.02).crossovers if row.objective == "total")
+    assert total.crossover.kind == ABOVE
+    assert total.text.startswith("not within the levels with a ratio: above 1 from C=1 to C=4")
+    assert total.text.endswith("; C=16 gave no ratio (3 x invalid: cold_cache: the cache was warm)")
+    assert [(entry.level, entry.why) for entry in total.unread] == [
+        (16, "3 x invalid: cold_cache: the cache was warm")
+    ]
+
+
 def test_one_block_decides_nothing(make_sweep: Sweep) -> None:
     summary = summarise(make_sweep(blocks=1, noise=0.01), threshold=0.02)
     assert {row.verdict for row in summary.rows} == {UNDECIDED}
@@ -149,7 +167,7 @@ def test_infeasible_arm_and_lost_block(make_sweep: Sweep) -> None:
     )
     assert {row.verdict for row in none.rows} == {INVALID}
     assert {row.reason for row in none.rows} == {"3 x infeasible: devices"}
-    assert {row.text for row in none.crossovers} == {"no ratios"}
+    assert {row.text for row in none.crossovers} == {"C=1, C=4, C=16 gave no ratio (3 x infeasible: devices)"}
     partly = summarise(
         change(
             results,
