@@ -13,6 +13,8 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.banners import banner
+
 REAL = "real"
 LOADED = "loaded, never asked"
 MATCHED = "baseline with matched KV"
@@ -114,12 +116,7 @@ FLAGS = {
 
 def flag_notes(frame: pd.DataFrame) -> tuple[str, ...]:
     """Return what the columns of `flags` oblige to say."""
-    said = {
-        "oversubscribed": "client and engine shared a core in some rows: an indication only",
-        "emulated": "EMULATED: these figures come from a model of hardware, not from hardware",
-        "synthetic": "acceptance was forced in some rows: they show what an acceptance costs, not a drafter",
-    }
-    return tuple(words for name, words in said.items() if bool(frame[name].any()))
+    return tuple(banner(name) for name in FLAGS if bool(frame[name].any()))
 
 
 def _kind(own: pd.DataFrame, config: Mapping[str, Any] | None) -> str:

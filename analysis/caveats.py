@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from analysis.axis import AXES
+from analysis.banners import BANNERS
 from analysis.crossover import ABOVE
 from analysis.decision_words import NAMED, some
 from analysis.frame import Sweep
@@ -22,6 +23,7 @@ from analysis.table import DISAGREE_SHARES, DISAGREE_WINDOW
 from analysis.verdict import INVALID, UNDECIDED
 from jobs.result import MEASURED
 
+_HIGHEST = "the highest level tried"
 _FIGURE = re.compile(r"\d[\d.,]*")
 TEXTS = {
     "hashed": "the workload's text was made from hashes: acceptance on it means nothing, and neither does "
@@ -149,13 +151,12 @@ def _beyond(known: _Known) -> Iterator[str]:
         if not row.levels or row.oversubscribed:
             continue
         top = known.at(row.levels[-1])
+        beyond = [known.at(entry.level) for entry in row.unread if entry.level > row.levels[-1]]
+        highest = f"the highest level with a ratio ({some(beyond)} gave none)" if beyond else _HIGHEST
         if found.kind == ABOVE:
-            yield (
-                f"{row.label} is still above 1 at {top}, the highest level tried: where it stops paying is "
-                "unknown"
-            )
+            yield f"{row.label} is still above 1 at {top}, {highest}: where it stops paying is unknown"
         elif found.high_censored:
-            yield f"the crossover of {row.label} may lie above {top}, the highest level tried"
+            yield f"the crossover of {row.label} may lie above {top}, {highest}"
 
 
 def _shares(known: _Known) -> Iterator[str]:
@@ -186,8 +187,12 @@ def _undecided(known: _Known) -> Iterator[str]:
 
 def _sweep(known: _Known) -> Iterator[str]:
     """Pass on what the summary says of the sweep, but for what the rules above say better."""
-    said = ("one block:", "client and engine shared", "acceptance was forced")
-    yield from (caveat for caveat in known.summary.caveats if not caveat.startswith(said))
+    told = [words for _, words in BANNERS.values()]
+    yield from (
+        caveat
+        for caveat in known.summary.caveats
+        if not caveat.startswith("one block:") and caveat not in told
+    )
 
 
 def _row_caveats(known: _Known) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.banners import BANNERS
 from analysis.confirmation import Confirmation, confirmations
 from analysis.contrasts import counted
 from analysis.crossings import crossover_rows
@@ -180,9 +181,9 @@ def _caveats(rows: Sequence[VerdictRow], outcomes: Mapping[str, int], axis: str)
     if rows and all(row.blocks <= 1 for row in rows):
         found.append("one block: the noise between blocks is unknown, so nothing is decided")
     if any(row.oversubscribed for row in rows):
-        found.append("client and engine shared a core in some cells: those are measured, but get no verdict")
+        found.append(BANNERS["oversubscribed"][1])
     if any(row.synthetic for row in rows):
-        found.append("acceptance was forced in some arms: their ratios show a ceiling, not a drafter")
+        found.append(BANNERS["synthetic"][1])
     causes = sorted({row.label for row in rows if row.counterfactual})
     if causes:
         found.append(f"counterfactual arms show causes, nobody would serve with them: {', '.join(causes)}")

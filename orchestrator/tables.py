@@ -1,6 +1,6 @@
 """Tables for the terminal: the verdicts of a sweep, its crossovers, and whether its winner won again."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import IO
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType
@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from analysis.axis import AXES, number
+from analysis.banners import banners
 from analysis.objectives import OBJECTIVES
 from analysis.rows import Ratio, VerdictRow
 from analysis.summary import Summary
@@ -128,19 +129,7 @@ def _confirmations(summary: Summary) -> list[Text]:
 
 
 def _banners(summary: Summary) -> list[Text]:
-    said: Sequence[tuple[bool, str]] = (
-        (summary.unpaired, "UNPAIRED: arms and baselines were not measured side by side in blocks."),
-        (summary.emulated, "EMULATED: these figures come from a model of hardware, not from hardware."),
-        (
-            summary.synthetic,
-            "SYNTHETIC ACCEPTANCE: drafts of some arms were accepted by chance at a chosen rate.",
-        ),
-        (
-            summary.oversubscribed,
-            "OVERSUBSCRIBED: client and engine shared cores; those rows get no verdict.",
-        ),
-    )
-    return [Text(words, style="bold yellow") for holds, words in said if holds]
+    return [Text(f"{name}: {told}.", style="bold yellow") for name, told in banners(summary)]
 
 
 def _outcomes(summary: Summary) -> list[Text]:

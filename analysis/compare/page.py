@@ -4,18 +4,13 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
+from analysis.banners import BANNERS
 from analysis.compare.comparison import Comparison
 from analysis.compare.figure import comparison_figure
 from analysis.report.page.shell import render_page
 from analysis.section import Section
 
 TEMPLATE = "comparison.html"
-_BANNERS = {
-    "emulated": ("EMULATED", "figures come from a model of hardware, not from hardware"),
-    "synthetic": ("SYNTHETIC", "acceptance was forced in some arms: they show what an acceptance costs"),
-    "oversubscribed": ("SHARED CORES", "client and engine shared a core: an indication, no verdict"),
-}
-"""Column that says it -> what is said on top."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +34,7 @@ def render_comparison(found: Comparison) -> str:
         title=_title(found.a.name, found.b.name),
         a=found.a.sweep.directory,
         b=found.b.sweep.directory,
-        banners=tuple(words for name, words in _BANNERS.items() if bool(frame[name].any())),
+        banners=tuple(words for name, words in BANNERS.items() if name in frame and bool(frame[name].any())),
         findings=found.findings,
         caveats=found.caveats,
         sections=found.sections,

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from analysis.axis import AXES
+from analysis.banners import banner
 from analysis.compare.advice import CHANGES
 from analysis.compare.differences import FACTORS, RESOLVED, Difference
 from analysis.compare.estimates import BETTER, WORSE
@@ -103,15 +104,11 @@ def caveats(
             axis = AXES[next(iter(side.rows.values())).axis]
             found.append(f"levels only in {side.letter}: {', '.join(axis.at(level) for level in levels)}")
     words = {
-        "emulated: every figure comes from a model of hardware": [
-            c.a.emulated or c.b.emulated for c in changes
-        ],
-        "acceptance was forced in some arms: their change is one of step cost, and no drafter's": [
+        banner("emulated"): [c.a.emulated or c.b.emulated for c in changes],
+        f"{banner('synthetic')}; a change of theirs is one of step cost": [
             c.a.synthetic or c.b.synthetic for c in changes
         ],
-        "client and engine shared a core at some levels: an indication only": [
-            c.a.oversubscribed for c in changes
-        ],
+        banner("oversubscribed"): [c.a.oversubscribed for c in changes],
     }
     return (*found, *(sentence for sentence, where in words.items() if any(where)))
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.axis import AXES, Axis
+from analysis.banners import banners
 from analysis.caveats import ranked_caveats
 from analysis.decision import Decision, decision
 from analysis.figures import FIGURES, Figure
@@ -159,7 +160,7 @@ def build_context(sweep: Sweep, summary: Summary) -> Page:
         sweep=sweep,
         summary=summary,
         title=str(sweep.plan.get("sweep") or sweep.plan.get("name") or sweep.directory.name),
-        banners=tuple(_banners(summary)),
+        banners=tuple(banners(summary)),
         decision=decision(sweep, summary, found),
         caveats=summary.caveats if found is None else ranked_caveats(sweep, summary, found),
         chapters=tuple(_chapters(sweep, summary, sections)) if cells else (),
@@ -195,17 +196,6 @@ def _chapters(sweep: Sweep, summary: Summary, sections: Sequence[Section]) -> It
             elsewhere=tuple(known[key] for key in named if key in shown),
         )
         shown.update(named)
-
-
-def _banners(summary: Summary) -> Iterator[tuple[str, str]]:
-    if summary.emulated:
-        yield "EMULATED", "an emulated engine made these figures: they are a model's, not a machine's"
-    if summary.synthetic:
-        told = "acceptance was forced in some arms: their ratios are a ceiling, no drafter earned them"
-        yield "SYNTHETIC ACCEPTANCE", told
-    if summary.oversubscribed:
-        told = "client and engine shared a core in some cells: measured, but they get no verdict"
-        yield "OVERSUBSCRIBED", told
 
 
 def _cell_order(cell: CellResult) -> tuple[Any, ...]:

@@ -48,7 +48,7 @@ def test_what_changed_is_printed_and_written(sweeps, tmp_path, capsys):
     out = capsys.readouterr().out
     assert "tp1/ngram-k3 at C=1 is worse: 1.300 in A, 1.000 in B, -23.1%" in out
     assert "at C=4 the recommendation changes from tp1/ngram-k3 to tp1/none" in out
-    assert "every figure comes from a model of hardware" in out
+    assert "these figures come from a model of hardware" in out
     text = page.read_text(encoding="utf-8")
     assert "<title>EMULATED &middot; " in text
     assert 'id="figure-comparison"' in text
