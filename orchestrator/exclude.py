@@ -17,11 +17,16 @@ NOT = "not"
 def left_out(points: Sequence[Point], exclude: Sequence[Mapping[str, Any]]) -> tuple[list[Point], list[str]]:
     """Return the points that no entry of `exclude` matches, and what to say about the others.
 
+    An entry that matches nothing is told where it stands in the user's own words: they meant something by it.
+    One of an experiment's file is written for every grid of that experiment, and often has nothing to do.
+
     Raises:
         ConfigError: an entry names a key that does not exist, or nothing is left.
     """
     kept = [point for point in points if not any(_matches(point, entry) for entry in exclude)]
-    notes = [_note(entry, sum(_matches(point, entry) for point in points)) for entry in exclude]
+    own = any(key.partition(".")[0] == "exclude" for point in points for key in point.choices)
+    counts = [(entry, sum(_matches(point, entry) for point in points)) for entry in exclude]
+    notes = [_note(entry, count) for entry, count in counts if count or own]
     if not kept:
         message = "exclude leaves out every point of the grid; remove an entry, or widen the grid"
         raise ConfigError(message)

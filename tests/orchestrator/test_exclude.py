@@ -1,5 +1,6 @@
 """Corners cut from a grid: by value, by list, by what is not, by a group's option."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -45,9 +46,17 @@ GRID = [point(method, k) for method in ("eagle3", "ngram") for k in (3, 7)]
 def test_a_point_is_left_out_where_every_key_of_an_entry_agrees(
     entry: dict[str, Any], left: list[str], note: str
 ) -> None:
-    kept, notes = left_out(GRID, [entry])
+    written = [replace(each, choices={"exclude": "[...]"}) for each in GRID]
+    kept, notes = left_out(written, [entry])
     assert [f"{each.at('drafter.method')} {each.at('drafter.k')}" for each in kept] == left
     assert notes == [note]
+
+
+def test_an_entry_of_an_experiment_that_matches_nothing_is_no_news() -> None:
+    nothing, something = {"layout.tp": 8}, {"drafter.k": 7}
+    kept, notes = left_out(GRID, [nothing, something])
+    assert len(kept) == 2
+    assert notes == ["exclude drafter.k=7 leaves out 2 points"]
 
 
 def test_an_unknown_key_is_named() -> None:
