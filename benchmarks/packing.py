@@ -227,7 +227,7 @@ def drive(cells: int, address: str, tracking: str) -> dict[str, float]:
             plan, workload(), Path(folder), recorder=watch, say=unsaid.append, runner=SleepingRunner
         )
         ended, cpu = time.monotonic(), time.process_time() - cpu
-        assert outcome.new_cells == cells, (outcome.new_cells, cells)
+        assert outcome.new.done == cells, (outcome.new, cells)
     first, last = watch.times[0], watch.times[-1]
     return {
         "ms_per_cell": (last - first) / cells * 1000,

@@ -1,7 +1,7 @@
 """The driver of a sweep: runs what is left of a plan and is the only one who writes its results."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,12 +9,14 @@ from analysis.summary import summarise
 from jobs.block import BlockRunner
 from jobs.cell import failed_result
 from jobs.errors import WorkloadError
-from jobs.result import CONFIRMATION, FAILED, SEARCH, CellResult
+from jobs.nouns import are, counted
+from jobs.result import CONFIRMATION, SEARCH, CellResult
 from jobs.task import CellReport, EngineReport, EngineStopped
 from jobs.workload.bind import digest_of, read, write
 from jobs.workload.tokens import TokenWorkload
 from orchestrator.budget import Budget, budget_words
 from orchestrator.confirming import Proposal, confirming_round
+from orchestrator.counts import Counts
 from orchestrator.errors import LockLostError, PlacementError
 from orchestrator.estimate import read_pace
 from orchestrator.interrupts import Interrupted, Interrupts
@@ -25,7 +27,7 @@ from orchestrator.plan import Plan
 from orchestrator.pool import BlockPool
 from orchestrator.progress import Progress
 from orchestrator.provenance import write_provenance
-from orchestrator.retries import BLOCK_RETRIES, worth_another_try
+from orchestrator.retries import BLOCK_RETRIES, asked_again, worth_another_try
 from orchestrator.rounds import Rounds
 from orchestrator.scheduling import proposed
 from orchestrator.scribe import Scribe
@@ -57,7 +59,7 @@ def run_sweep(
     recorder: Recorder,
     say: Callable[[str], None],
     show: Callable[[Status], None] | None = None,
-    retry_failed: bool = False,
+    retry: Sequence[str] = (),
     take_over: bool = False,
     runner: type = BlockRunner,
 ) -> SweepOutcome:
@@ -70,7 +72,7 @@ def run_sweep(
         recorder: the MLflow view.
         say: shows a line to a person.
         show: shows how the sweep stands, about once a second, from a thread of its own.
-        retry_failed: measure failed cells again, whatever their cause.
+        retry: outcomes (`failed`, `invalid`) of cells to measure again, whatever their cause.
         take_over: take the sweep over from a driver on another machine that is dead.
         runner: class whose `run(task)` yields a block's reports on its node.
 
@@ -82,7 +84,7 @@ def run_sweep(
     """
     around = Surroundings(recorder=recorder, say=say, show=show, runner=runner)
     with Interrupts() as interrupts, Ledger(results, plan, take_over=take_over) as ledger:
-        return _Sweep(ledger, workload, around, interrupts).run(retry_failed=retry_failed)
+        return _Sweep(ledger, workload, around, interrupts).run(retry=retry)
 
 
 class _Sweep:
@@ -99,6 +101,8 @@ class _Sweep:
         self.interrupts = interrupts
         self.scribe = Scribe(ledger, around.recorder, interrupts, around.say)
         self.rounds = Rounds(ledger.directory, self.plan, set_aside=ledger.set_aside)
+        self.asked: frozenset[str] = frozenset()
+        """Cells that the user asked to have measured again; the ledger forgets each when that is done."""
         self.pace = read_pace(ledger.directory.parent, self.plan)
         self.progress = Progress(
             self.plan,
@@ -107,15 +111,18 @@ class _Sweep:
             say=around.say,
             show=around.show,
             known=ledger.results(),
+            count=self._counts,
             check=ledger.check,
         )
-        self.budget = Budget(self.plan.budget, pace=self.pace, results=ledger.results())
+        spent = [*ledger.results(), *ledger.earlier()]
+        self.budget = Budget(self.plan.budget, pace=self.pace, results=spent)
         self.cuts: Counter[tuple[int, str]] = Counter()
         """How often each block ended before its time, by cause."""
-        self.new_cells = 0
+        self.new: list[CellResult] = []
+        """Outcomes of this run."""
         self.engine_starts = 0
 
-    def run(self, *, retry_failed: bool) -> SweepOutcome:
+    def run(self, *, retry: Sequence[str]) -> SweepOutcome:
         self.scribe.write(self._prepare, "the sweep's folder")
         for moved in self.ledger.aside:
             self.around.say(str(moved))
@@ -123,7 +130,7 @@ class _Sweep:
             with self.interrupts.held():
                 self.recorder.open(self.plan, self.ledger.directory)
             with self.progress:
-                return self._run(retry_failed=retry_failed)
+                return self._run(retry=retry)
         except LockLostError:
             raise  # MLflow has another writer now, too
         except KeyboardInterrupt as error:
@@ -152,21 +159,19 @@ class _Sweep:
             staging.replace(path)
         write_provenance(self.ledger.directory)
 
-    def _run(self, *, retry_failed: bool) -> SweepOutcome:
+    def _run(self, *, retry: Sequence[str]) -> SweepOutcome:
         known = self.ledger.results()
         for result in infeasible_cells(self.plan, known):
             self._record(CellReport(result=result))
-        again = worth_another_try(known, self.ledger.earlier())
-        if retry_failed:
-            again |= {result.cell for result in known if result.outcome == FAILED}
-        segments = self._pending(again) or self._next_round()
+        self.asked = frozenset(asked_again(known, retry))
+        segments = self._pending() or self._next_round()
         try:
             if segments:
                 self._measure(segments)
             else:
                 self.around.say(f"{self.plan.sweep}: every cell has its outcome; nothing to run")
         except PlacementError:
-            if self.new_cells:  # nodes left, and what is left fits none: report what was measured
+            if self.new:  # nodes left, and what is left fits none: report what was measured
                 self._finish()
             raise
         for line in search_words(self.plan, self.rounds.rounds, self.ledger.results()):
@@ -177,11 +182,14 @@ class _Sweep:
             self.around.say("no arm wins, so there is none to confirm in fresh blocks (design.confirm)")
         return self._finish()
 
-    def _pending(self, again: Iterable[str]) -> list[Segment]:
-        """Return the segments still to run, when the outcomes of the cells in `again` do not count."""
-        omitted = frozenset(again)
-        results = [result for result in self.ledger.results() if result.cell not in omitted]
-        return pending(self.plan, results, blocks=self.rounds.blocks)
+    def _pending(self) -> list[Segment]:
+        """Return what is left to run: all that the same command would run if nothing ran any more."""
+        results = self.ledger.results()
+        again = worth_another_try(results, self.ledger.earlier()) | self.asked
+        return pending(self.plan, results, blocks=self.rounds.blocks, again=again)
+
+    def _counts(self) -> Counts:
+        return Counts.of(self.ledger.results(), self._pending())
 
     def _next_round(self) -> list[Segment]:
         """Append the round that the results ask for, and return its segments; none if they ask for none."""
@@ -197,7 +205,7 @@ class _Sweep:
         added = self.scribe.write(
             lambda: self.rounds.append(kind, proposal.reason, proposal.blocks, proposal.arms), "a round"
         )
-        blocks = f"{len(added.blocks)} fresh block{'s' if len(added.blocks) > 1 else ''}"
+        blocks = counted(len(added.blocks), "fresh block")
         self.around.say(f"round {added.index} {added.reason}: {blocks}")
         return pending(self.plan, results, blocks=added.blocks)
 
@@ -222,7 +230,7 @@ class _Sweep:
                 again = worth_another_try(results, self.ledger.earlier())
                 blocks = cut | {result.block for result in results if result.cell in again}
                 dear = {segment.block.index for segment in self.budget.left_out}
-                segments = [each for each in self._pending(again) if each.block.index in blocks - dear]
+                segments = [each for each in self._pending() if each.block.index in blocks - dear]
                 segments = segments or self._next_round()
 
     def _play(self, pool: BlockPool, segments: Sequence[Segment]) -> set[int]:
@@ -232,7 +240,7 @@ class _Sweep:
         for report in pool.reports(segments, admit=self.budget.admit):
             if isinstance(report, CellReport):
                 self._record(report)
-                self.new_cells += 1
+                self.new.append(report.result)
                 continue
             self.progress.report(report)
             if isinstance(report, EngineReport | EngineStopped):
@@ -264,6 +272,7 @@ class _Sweep:
                 if cell.cell not in recorded:
                     result = failed_result(ended.task, run, cell, cause=cause, reason=reason)
                     self._record(CellReport(result=result))
+                    self.new.append(result)
 
     def _record(self, report: CellReport) -> None:
         self.budget.observe(self.scribe.cell(report))
@@ -271,13 +280,12 @@ class _Sweep:
 
     def _left_by(self, stop: Interrupted) -> str:
         """Say what a signal left, for people."""
-        done = self.ledger.results()
-        again = worth_another_try(done, self.ledger.earlier())
-        left = sum(segment.cells for segment in self._pending(again))
+        counts = self._counts()
         return (
-            f"{self.plan.sweep} was stopped by {stop.signal}. {len(done)} cells are recorded and stay; "
-            f"{left} are left, those that were being measured among them: they were cancelled and count as "
-            "not measured. Engines are stopped and devices free. The same command goes on where it stopped"
+            f"{self.plan.sweep} was stopped by {stop.signal}. What is recorded stays ({counts.words}); "
+            f"{counted(counts.left, 'cell')} {are(counts.left)} left: those that were being measured were "
+            "cancelled, and a block that was cut short measures its baselines anew. Engines are stopped and "
+            "devices free. The same command goes on where it stopped"
         )
 
     def _finish(self) -> SweepOutcome:
@@ -287,6 +295,6 @@ class _Sweep:
             results=tuple(self.ledger.results()),
             summary=summary,
             report=report,
-            new_cells=self.new_cells,
+            new=Counts.of(self.new),
             engine_starts=self.engine_starts,
         )

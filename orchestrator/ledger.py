@@ -22,13 +22,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from jobs.result import FAILED, TREATMENT, CellResult
+from jobs.result import TREATMENT, CellResult
 from orchestrator.aside import SetAside, set_aside
 from orchestrator.durable import replace_bytes, sync_folder, to_json, write_bytes
 from orchestrator.errors import LedgerError
 from orchestrator.lock import DriverLock
 from orchestrator.manifest import MANIFEST, examine, make_manifest
 from orchestrator.plan import Plan
+from orchestrator.retries import replaced_by
 
 PLAN = "plan.json"
 WORKLOAD = "workload.tokens"
@@ -37,9 +38,6 @@ CELLS = "cells"
 ENGINES = "engines"
 _STAGING = ".tmp-"
 _EARLIER = ".earlier-"
-
-_Place = tuple[int, int, str, str, str]
-"""Round, block, arm, load level and role: the tries of one of these are outcomes of one cell of the plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +65,6 @@ class Ledger:
         self._lock = DriverLock(self.directory, take_over=take_over)
         self._results: dict[str, CellResult] = {}
         self._earlier: list[CellResult] = []
-        self._failed: dict[_Place, str] = {}
-        """Cell of the last try of each place whose last try failed."""
         self._sequence = 0
 
     def __enter__(self) -> Self:
@@ -108,12 +104,13 @@ class Ledger:
         """Return the outcomes of tries that a later one replaced."""
         return list(self._earlier)
 
-    def failed_try(self, result: CellResult) -> CellResult | None:
-        """Return the failed try that `result` would replace, if there is one."""
-        return self._results.get(self._failed.get(_place(result), ""))
+    def last_try(self, result: CellResult) -> CellResult | None:
+        """Return the try of a treatment that `result` would replace, if there is one."""
+        former = [self._results[cell] for cell in replaced_by(result, self._results.values())]
+        return next((each for each in former if each.role == TREATMENT), None)
 
     def record(self, result: CellResult, files: Mapping[str, bytes]) -> Recorded:
-        """Write one cell, whole or not at all; an earlier failed try of it is kept beside it.
+        """Write one cell, whole or not at all; what it replaces is kept beside it.
 
         Raises:
             LockLostError: another driver took the sweep over.
@@ -139,7 +136,7 @@ class Ledger:
             shutil.rmtree(staging, ignore_errors=True)
             raise
         self._sequence += 1
-        self._keep(numbered)
+        self._results[numbered.cell] = numbered
         return Recorded(result=numbered, directory=final)
 
     def record_engine(self, run: str, files: Mapping[str, bytes]) -> None:
@@ -172,19 +169,11 @@ class Ledger:
         self._lock.check()
 
     def _make_room(self, result: CellResult) -> None:
-        """Put the earlier tries of a cell beside the new one: their folders no longer count."""
-        former = {result.cell, self._failed.get(_place(result), result.cell)}
-        for cell in sorted(former & self._results.keys()):
+        """Put what a new cell replaces beside it: their folders no longer count."""
+        for cell in sorted(replaced_by(result, self._results.values())):
             folder = self.cell_directory(cell)
             folder.rename(folder.with_name(f"{_EARLIER}{result.sequence:06d}-{cell}"))
             self._earlier.append(self._results.pop(cell))
-
-    def _keep(self, result: CellResult) -> None:
-        self._results[result.cell] = result
-        if result.role == TREATMENT and result.outcome == FAILED:
-            self._failed[_place(result)] = result.cell
-        else:
-            self._failed.pop(_place(result), None)
 
     def _read_cells(self) -> None:
         """Read every cell once; what is not as it was written is set aside."""
@@ -197,8 +186,7 @@ class Ledger:
                 self._earlier += [earlier] if earlier else []
             elif (result := self._read(path, cell=path.name)) is not None:
                 tried.append(result)
-        for result in sorted(tried, key=_order):
-            self._keep(result)
+        self._results = {result.cell: result for result in tried}
         numbers = [result.sequence for result in (*tried, *self._earlier)]
         self._sequence = max(numbers, default=0)
 
@@ -240,7 +228,3 @@ class Ledger:
 
 def _order(result: CellResult) -> tuple[int, str]:
     return (result.sequence, result.cell)
-
-
-def _place(result: CellResult) -> _Place:
-    return (result.round, result.block, result.arm, result.load, result.role)

@@ -9,6 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from analysis.objectives import OBJECTIVES
+from jobs.nouns import counted
+from jobs.result import FAILED, INVALID
+from orchestrator.retries import retry_words
 from orchestrator.secrecy import redacted
 from orchestrator.status import FINISHED, RUNNING, PairSoFar, RunningStep, Status
 
@@ -38,9 +41,9 @@ def status_view(status: Status, *, go_on: str = "") -> RenderableType:
 
     Args:
         status: a sweep at one moment.
-        go_on: the command that goes on with it, for one that stopped.
+        go_on: the command that goes on with it, for one that does not run.
     """
-    parts: list[RenderableType] = [_head(status, go_on), _cells(status)]
+    parts: list[RenderableType] = [_head(status, go_on), _cells(status), *_again(status, go_on)]
     if status.devices_total:
         parts.append(_devices(status))
     if status.running:
@@ -62,7 +65,7 @@ def span(seconds: float) -> str:
 
 def pair_words(pair: PairSoFar) -> str:
     """Return what a finished pair says so far, in one line."""
-    over = f"; {pair.mean:.2f} over {pair.blocks} blocks" if pair.blocks > 1 else ""
+    over = f"; {pair.mean:.2f} over {counted(pair.blocks, 'block')}" if pair.blocks > 1 else ""
     objective = OBJECTIVES[pair.objective]
     kind = "preliminary" if objective.higher_is_better else "less is better; preliminary"
     return (
@@ -80,13 +83,19 @@ def _head(status: Status, go_on: str) -> Text:
         return text.append(f"running for {span(status.seconds)}, {rest}")
     if status.state == FINISHED:
         return text.append("finished; every cell has its outcome", style="green")
-    words = f"stopped; {status.left} cells left"
+    words = f"stopped; {counted(status.left, 'cell')} left"
     return text.append(f"{words}; go on with: {go_on}" if go_on else words, style="yellow")
+
+
+def _again(status: Status, go_on: str) -> list[Text]:
+    """Return how cells without a measurement that counts can be measured again."""
+    words = retry_words({FAILED: status.failed, INVALID: status.invalid}, go_on)
+    return [Text(words)] if go_on and words and status.state != RUNNING else []
 
 
 def _cells(status: Status) -> Text:
     done = status.done
-    text = Text(f"{done} of {done + status.left} cells: {status.measured} measured")
+    text = Text(f"{done} of {counted(done + status.left, 'cell')}: {status.measured} measured")
     for count, word, style in (
         (status.invalid, "invalid", "yellow"),
         (status.failed, "failed", "red"),
@@ -103,7 +112,7 @@ def _causes(causes: Mapping[str, int]) -> str:
 
 def _devices(status: Status) -> Text:
     held = f", {status.devices_held} set aside" if status.devices_held else ""
-    blocks = f"{len(status.running)} blocks running, {status.waiting} waiting"
+    blocks = f"{counted(len(status.running), 'block')} running, {status.waiting} waiting"
     return Text(f"{status.devices_in_use} of {status.devices_total} {status.resource} in use{held}; {blocks}")
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from analysis.report import Report, write_report
 from analysis.summary import Summary, cell_ratios, summarise
 from jobs.result import MEASURED, CellResult
+from orchestrator.counts import Counts
 from orchestrator.durable import replace_json
 from orchestrator.errors import SweepFailedError
 from orchestrator.interrupts import Interrupts
@@ -27,8 +28,8 @@ class SweepOutcome:
     summary: Summary
     report: Report
     """Its files."""
-    new_cells: int
-    """Cells measured by this run."""
+    new: Counts
+    """What this run added."""
     engine_starts: int
     """Engines started by this run."""
 

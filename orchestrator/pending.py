@@ -36,12 +36,14 @@ def pending(
     results: Iterable[CellResult],
     *,
     blocks: Sequence[Block] | None = None,
+    again: Collection[str] = (),
 ) -> list[Segment]:
     """Return the segments still to run, in the order of blocks.
 
     Args:
         plan: the sweep.
         results: all outcomes so far.
+        again: those of these cells that are to be measured again: their outcomes do not count.
         blocks: the blocks to look at, those of appended rounds among them; None for the plan's own.
     """
     by_block: dict[int, list[CellResult]] = {}
@@ -49,7 +51,7 @@ def pending(
         if result.outcome != INFEASIBLE:
             by_block.setdefault(result.block, []).append(result)
     segments = (
-        _pending_of(plan, block, by_block.get(block.index, ()))
+        _pending_of(plan, block, by_block.get(block.index, ()), again)
         for block in (plan.blocks if blocks is None else blocks)
     )
     return [segment for segment in segments if segment.runs]
@@ -107,16 +109,16 @@ def infeasible_cells(plan: Plan, results: Iterable[CellResult]) -> list[CellResu
     return [cell for cell in cells if cell.cell not in recorded]
 
 
-def _pending_of(plan: Plan, block: Block, mine: Sequence[CellResult]) -> Segment:
-    done = {(result.arm, result.load) for result in mine if result.role == TREATMENT}
+def _pending_of(plan: Plan, block: Block, mine: Sequence[CellResult], again: Collection[str]) -> Segment:
+    done = {(result.arm, result.role, result.load) for result in mine if result.cell not in again}
     index = max((result.segment for result in mine), default=-1) + 1
     if not mine:
         return Segment(block=block, index=0, runs=block.runs)
-    treatments = [_without(run, done) for run in block.runs if run.role == TREATMENT]
-    treatments = [run for run in treatments if run.levels]
-    if not treatments and not _lacks_baselines(block, mine):
-        return Segment(block=block, index=index, runs=())
-    needed = _levels_by_pair(plan, treatments)
+    # a block without treatments (of a sweep of baselines alone) needs baselines for their own sake
+    wanted = [run for run in block.runs if run.role == TREATMENT] or block.runs
+    lacking = [run for run in (_without(run, done) for run in wanted) if run.levels]
+    treatments = [run for run in lacking if run.role == TREATMENT]
+    needed = _levels_by_pair(plan, lacking)
     opening = [
         _only(run, needed.get(plan.arm(run.arm).pair_key, ())) for run in block.runs if run.role == OPENING
     ]
@@ -127,24 +129,16 @@ def _pending_of(plan: Plan, block: Block, mine: Sequence[CellResult]) -> Segment
     return Segment(block=block, index=index, runs=runs)
 
 
-def _lacks_baselines(block: Block, mine: Sequence[CellResult]) -> bool:
-    """Whether a block without treatments (a sweep of baselines alone) has baselines still to run."""
-    if any(run.role == TREATMENT for run in block.runs):
-        return False
-    done = {(result.arm, result.role, result.load) for result in mine}
-    return any((run.arm, run.role, level.label) not in done for run in block.runs for level in run.levels)
-
-
-def _levels_by_pair(plan: Plan, treatments: Iterable[Run]) -> dict[str, set[str]]:
-    """Return the labels of the levels that each pair's treatments still need."""
+def _levels_by_pair(plan: Plan, lacking: Iterable[Run]) -> dict[str, set[str]]:
+    """Return the labels of the levels at which each pair lacks something."""
     needed: dict[str, set[str]] = {}
-    for run in treatments:
+    for run in lacking:
         needed.setdefault(plan.arm(run.arm).pair_key, set()).update(level.label for level in run.levels)
     return needed
 
 
-def _without(run: Run, done: Collection[tuple[str, str]]) -> Run:
-    return _only(run, {level.label for level in run.levels if (run.arm, level.label) not in done})
+def _without(run: Run, done: Collection[tuple[str, str, str]]) -> Run:
+    return _only(run, {level.label for level in run.levels if (run.arm, run.role, level.label) not in done})
 
 
 def _only(run: Run, labels: Collection[str]) -> Run:

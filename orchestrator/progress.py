@@ -9,6 +9,7 @@ from typing import Self
 
 from jobs.result import INFEASIBLE, MEASURED, CellResult
 from jobs.task import CellReport, EngineReport, GpusHeld, Report, StepStarted
+from orchestrator.counts import Counts
 from orchestrator.errors import LockLostError, SweepFailedError
 from orchestrator.live import pair_words, span
 from orchestrator.pace import Pace
@@ -34,6 +35,7 @@ class Progress:
         pace: how long starts and cells take; its owner lets it learn.
         say: prints a line.
         show: shows a status; None where nobody watches a display.
+        count: counts the cells that are recorded, and those that would be left if nothing ran any more.
         known: cells that earlier runs recorded.
         check: raises `LockLostError` once another driver writes the sweep's folder; None to write anyway.
     """
@@ -46,6 +48,7 @@ class Progress:
         pace: Pace,
         say: Callable[[str], None],
         show: Callable[[Status], None] | None = None,
+        count: Callable[[], Counts],
         known: Iterable[CellResult] = (),
         check: Callable[[], None] | None = None,
     ) -> None:
@@ -53,7 +56,7 @@ class Progress:
         self._check = check
         self._say = say
         self._show = show
-        self._tally = Tally(plan, known, pace=pace)
+        self._tally = Tally(plan, known, count=count, pace=pace)
         self._lock = threading.Lock()
         """Holds the tally: the beat reads what the driver writes."""
         self._news = threading.Event()
@@ -74,6 +77,7 @@ class Progress:
         self._over.set()
         self._news.set()
         self._beat.join()
+        self.expect(())  # nothing runs any more
         over = not self._tally.left and (error is None or isinstance(error, SweepFailedError))
         self._publish(FINISHED if over else STOPPED)
 

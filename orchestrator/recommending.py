@@ -2,18 +2,20 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from analysis.confirmation import Confirmation
+from analysis.decision import Decision
 from analysis.frame import Sweep
 from analysis.recommendation import CONFIRMED, PROVISIONAL, Recommendation
 from analysis.section import Section
 from analysis.verdict import LOSES, NO_DIFFERENCE, WINS
 from engines.errors import EngineConfigError
+from orchestrator.decision_view import decision_view, line_to_copy
 from orchestrator.deployment import Deployment, recorded, written
 from orchestrator.plan import Plan
 from orchestrator.scheduling import ScheduledArm, scheduled_arm
@@ -38,7 +40,10 @@ class ScheduleAdvice:
 class Advice:
     """Everything that is printed."""
 
+    decision: Decision
+    """The recommendation in words, and what is undecided."""
     sections: tuple[Section, ...]
+    """The recommendation as a table first, which is for programs: people read the decision."""
     deployments: tuple[Deployment, ...]
     """Of every arm that is recommended somewhere."""
     schedules: tuple[ScheduleAdvice, ...]
@@ -48,6 +53,7 @@ class Advice:
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON."""
         return {
+            "decision": asdict(self.decision),
             "sections": [section.to_dict() for section in self.sections],
             "deployments": [deployment.to_dict() for deployment in self.deployments],
             "schedules": [_schedule_dict(entry) for entry in self.schedules],
@@ -55,14 +61,17 @@ class Advice:
         }
 
 
-def advise(plan: Plan, sweep: Sweep, found: Recommendation, sections: Sequence[Section]) -> Advice:
+def advise(
+    plan: Plan, sweep: Sweep, found: Recommendation, decided: Decision, sections: Sequence[Section]
+) -> Advice:
     """Return what to print.
 
     Args:
         plan: of the sweep.
         sweep: with its cells.
         found: what is recommended.
-        sections: tables, in the order in which they are shown.
+        decided: the same in words.
+        sections: the recommendation's, then others in the order in which they are shown.
     """
     arms = dict.fromkeys(part.candidate.arm for part in found.ranges if part.candidate is not None)
     deployments = [recorded(sweep.directory, sweep.results, plan.arm(arm).config) for arm in arms]
@@ -71,6 +80,7 @@ def advise(plan: Plan, sweep: Sweep, found: Recommendation, sections: Sequence[S
     provisional = provisional or any(entry.status == PROVISIONAL for entry in schedules)
     again = f"specload sweep --from {shlex.quote(f'{sweep.directory}/plan.json')} --confirm 4"
     return Advice(
+        decision=decided,
         sections=tuple(sections),
         deployments=tuple(entry for entry in deployments if entry is not None),
         schedules=schedules,
@@ -109,29 +119,27 @@ def status_of(made: ScheduledArm, fresh: Sequence[Confirmation]) -> str:
     return CONTRADICTED if alike > len(made.schedule.steps) - drafting else PROVISIONAL
 
 
-def advice_view(advice: Advice) -> RenderableType:
-    """Return the advice for a terminal."""
-    parts: list[RenderableType] = [section_tables(advice.sections)]
+def advice_view(advice: Advice, *, explain: bool = False) -> RenderableType:
+    """Return the advice for a terminal; `explain` says why, and defines the columns of the tables."""
+    ranges, *others = advice.sections
+    parts: list[RenderableType] = [*decision_view(advice.decision, ranges.notes, explain=explain), Text("")]
+    parts.append(section_tables(others, explain=explain))
     for deployment in advice.deployments:
         parts += [Text(f"{deployment.label}, as it was measured:", style="bold"), *_command(deployment)]
     for entry in advice.schedules:
         parts += _schedule(entry)
     if advice.confirm:
-        parts += [Text("To measure what is provisional again in fresh blocks:"), Text(f"  {advice.confirm}")]
+        parts.append(Text("To measure what is provisional again in fresh blocks:"))
+        parts.append(line_to_copy(advice.confirm))
     return Group(*parts)
 
 
 def _command(deployment: Deployment) -> list[RenderableType]:
-    told: list[RenderableType] = [_line(f"  {deployment.line}")]
+    told: list[RenderableType] = [line_to_copy(deployment.line)]
     for name, text in deployment.files.items():
-        told.append(_line(f"  $FOLDER/{name}: {' '.join(text.split())}"))
+        told.append(line_to_copy(f"$FOLDER/{name}: {' '.join(text.split())}"))
     places = ", ".join(f"${name}: {meaning}" for name, meaning in deployment.placeholders.items())
     return [*told, Text(f"  ({places})"), Text("")] if places else [*told, Text("")]
-
-
-def _line(text: str) -> Text:
-    """Return a line to copy: it is not broken, and the console must not crop it."""
-    return Text(text, no_wrap=True, overflow="ignore")
 
 
 def _schedule(entry: ScheduleAdvice) -> list[RenderableType]:

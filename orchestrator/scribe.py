@@ -6,9 +6,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
-from jobs.result import CellResult
+from jobs.result import FAILED, INVALID, MEASURED, CellResult
 from jobs.task import CellReport, EngineReport, EngineStopped
 from orchestrator.cleaning import cleaned_files, cleaned_result
+from orchestrator.counts import Counts
 from orchestrator.errors import ResultsWriteError
 from orchestrator.interrupts import Interrupts
 from orchestrator.ledger import Ledger
@@ -43,10 +44,9 @@ class Scribe:
             LockLostError: another driver took the sweep over.
         """
         result, files = cleaned_result(report.result), cleaned_files(report.files)
-        former = self._ledger.failed_try(result)
+        former = self._ledger.last_try(result)
         if former is not None:
-            told = f"an earlier try of this cell failed ({former.cause}) in segment {former.segment}"
-            result = replace(result, caveats=(*result.caveats, told))
+            result = replace(result, caveats=(*result.caveats, _told(former)))
         recorded = self.write(lambda: self._ledger.record(result, files), f"cell {result.cell}")
         with self._interrupts.held():
             self._recorder.record(recorded.result, recorded.directory)
@@ -76,11 +76,22 @@ class Scribe:
         raise AssertionError
 
 
+def _told(former: CellResult) -> str:
+    """Return the caveat of a cell that was tried before."""
+    what = {
+        FAILED: f"failed ({former.cause})",
+        INVALID: f"was invalid ({former.cause})",
+        MEASURED: "was measured beside baselines that were not",
+    }[former.outcome]
+    return f"an earlier try of this cell {what} in segment {former.segment}"
+
+
 def _given_up(ledger: Ledger, what: str, error: OSError) -> ResultsWriteError:
+    done = Counts.of(ledger.results())
     message = (
         f"{what} cannot be written to {ledger.directory} ({error.strerror}), after {len(DELAYS) + 1} tries "
-        f"in {sum(DELAYS):g} s. The sweep stops and its engines with it; {len(ledger.results())} cells are "
-        "recorded and stay, nothing half-written is counted. Make room or make the folder writable: the "
-        "same command goes on where it stopped"
+        f"in {sum(DELAYS):g} s. The sweep stops and its engines with it; what is recorded stays "
+        f"({done.words}), nothing half-written is counted. Make room or make the folder writable: the same "
+        "command goes on where it stopped"
     )
     return ResultsWriteError(message)

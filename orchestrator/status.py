@@ -76,7 +76,9 @@ class Status:
     causes: Mapping[str, int] = field(default_factory=dict)
     """Cause -> cells, of the invalid and the failed ones."""
     left: int = 0
-    """Cells that have no outcome yet; baselines that a resumed block measures again count."""
+    """Cells that have no outcome yet, or are measured again; baselines of a block that goes on count."""
+    left_if_stopped: int = 0
+    """What would be left if it were stopped now: a block that is cut short measures its baselines anew."""
     running: tuple[RunningStep, ...] = ()
     """By block."""
     waiting: int = 0
@@ -186,7 +188,8 @@ def judged(status: Status, *, now: datetime | None = None) -> Status:
 
 def stopped(status: Status) -> Status:
     """Return `status` of a driver that is known to have ended in the middle."""
-    return replace(status, state=STOPPED, running=(), waiting=0, devices_in_use=0, seconds_left=None)
+    nothing: dict[str, Any] = {"running": (), "waiting": 0, "devices_in_use": 0, "seconds_left": None}
+    return replace(status, state=STOPPED, left=status.left_if_stopped, **nothing)
 
 
 def _lives(status: Status, now: datetime) -> bool:

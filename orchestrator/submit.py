@@ -9,6 +9,7 @@ import shlex
 import shutil
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -59,7 +60,7 @@ def submit(
     workload: TokenWorkload,
     root: ResultsRoot,
     *,
-    retry_failed: bool = False,
+    retry: Sequence[str] = (),
     take_over: bool = False,
 ) -> Submitted:
     """Have the cluster run what is left of the plan, or attach to the driver that does.
@@ -75,7 +76,7 @@ def submit(
         last = known[-1] if known else None
         if last is not None and last.lives:
             return Submitted(what=ATTACHED, id=last.id)
-        if last is not None and last.state == DONE and last.content == content and not retry_failed:
+        if last is not None and last.state == DONE and last.content == content and not retry:
             return Submitted(what=FINISHED, id=last.id)
         job = submission_id(plan, last.attempt + 1 if last is not None else 1)
         with tempfile.TemporaryDirectory(prefix="specload-submit-") as name:
@@ -92,7 +93,7 @@ def submit(
                     where,
                     results=results,
                     url=root.url is not None,
-                    retry_failed=retry_failed,
+                    retry=retry,
                     take_over=take_over,
                 ),
                 package=package,
@@ -131,14 +132,14 @@ def results_there(root: ResultsRoot) -> str:
 
 
 def entrypoint(
-    plan: str, *, results: str, url: bool, retry_failed: bool = False, take_over: bool = False
+    plan: str, *, results: str, url: bool, retry: Sequence[str] = (), take_over: bool = False
 ) -> str:
     """Return the command line of the driver."""
     words = ["specload", "sweep", "--from", plan, "--results", results]
     if url:
         words += ["--work", HOME]
-    if retry_failed:
-        words.append("--retry-failed")
+    if retry:
+        words += ["--retry", ",".join(retry)]
     if take_over:
         words.append("--take-over")
     return "exec " + shlex.join(words)  # no shell between Ray's signals and the driver

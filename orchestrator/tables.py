@@ -37,10 +37,10 @@ class PlainConsole(Console):
         raise BrokenPipeError
 
 
-def console(*, stderr: bool = False) -> PlainConsole:
-    """Return the console of a command; wide in a file or a pipe, so that no cell is folded."""
+def console(*, stderr: bool = False, width: int = _PIPE_WIDTH) -> PlainConsole:
+    """Return the console of a command; wide in a file or a pipe, so that no cell of a table is folded."""
     found = PlainConsole(stderr=stderr)
-    return found if found.is_terminal else PlainConsole(width=_PIPE_WIDTH, stderr=stderr)
+    return found if found.is_terminal else PlainConsole(width=width, stderr=stderr)
 
 
 def verdict_table(summary: Summary) -> RenderableType:

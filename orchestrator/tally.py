@@ -1,13 +1,14 @@
 """The state of a sweep as its reports tell it: what is done, what runs, what is left, and for how long."""
 
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from jobs.result import FAILED, INFEASIBLE, INVALID, MEASURED, CellResult
+from jobs.result import CellResult
 from jobs.task import StepStarted
+from orchestrator.counts import Counts
 from orchestrator.lock import Owner
 from orchestrator.pace import Pace
 from orchestrator.pairs_so_far import PairsSoFar
@@ -41,6 +42,11 @@ class _Todo:
     since: float = 0.0
     """When the step began (`clock`)."""
 
+    @property
+    def left(self) -> int:
+        """Cells of the segment without an outcome."""
+        return self.segment.cells - len(self.done)
+
 
 class Tally:
     """Takes what a driver hears and tells the `Status`. Its caller sees to it that one thread is in it."""
@@ -50,6 +56,7 @@ class Tally:
         plan: Plan,
         known: Iterable[CellResult],
         *,
+        count: Callable[[], Counts],
         pace: Pace,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -58,6 +65,8 @@ class Tally:
         Args:
             plan: the sweep.
             known: cells that earlier runs recorded.
+            count: counts the cells that are recorded, and those that would be left if nothing ran any more;
+                it is asked when something has changed, by whom it was told.
             pace: how long starts and cells take; its owner lets it learn.
             clock: seconds.
         """
@@ -68,8 +77,8 @@ class Tally:
         self._labels = {arm.digest: arm.label for arm in plan.arms}
         self._stateful = frozenset(plan.stateful)
         self._pace = pace
-        self._outcomes: dict[str, tuple[str, str]] = {}
-        """Cell -> outcome and cause: a cell that is tried again has its last one only."""
+        self._count = count
+        self._counts = count()
         self._todo: dict[_Key, _Todo] = {}
         self._pairs_so_far = PairsSoFar(plan.objective)
         self._pairs: deque[PairSoFar] = deque(maxlen=PAIRS)
@@ -77,20 +86,19 @@ class Tally:
         self._end: float | None = None
         """Expected end (`clock`)."""
         self._looked = -LOOK_SECONDS
-        self._left: dict[int, int] = {}
-        """Block -> cells without an outcome."""
         for result in known:
-            self.cell(result)
+            self._take_pairs(result)
 
     @property
     def left(self) -> int:
-        """Cells without an outcome."""
-        return sum(self._left.values())
+        """Cells that are left: of a segment that is expected its own rest, else what would run anew."""
+        expected = {block: todo.left for (block, _), todo in self._todo.items()}
+        return sum((self._counts.left_in | expected).values())
 
     def expect(self, segments: Sequence[Segment]) -> None:
-        """Take what is to run now; what other blocks left undone before stays left, and is not run."""
+        """Take what is to run now, none at the end; what other blocks left undone stays left."""
         self._todo = {(segment.block.index, segment.index): _Todo(segment=segment) for segment in segments}
-        self._left |= {segment.block.index: segment.cells for segment in segments}
+        self._counts = self._count()
         self._looked = -LOOK_SECONDS
 
     def step(self, report: StepStarted) -> None:
@@ -102,19 +110,21 @@ class Tally:
 
     def cell(self, result: CellResult) -> list[PairSoFar]:
         """Take a cell's outcome and return the pairs that it finishes."""
-        self._outcomes[result.cell] = (result.outcome, result.cause or "unknown")
-        if result.outcome != INFEASIBLE and self._left.get(result.block):
-            self._left[result.block] -= 1
+        self._counts = self._count()
         todo = self._todo.get((result.block, result.segment))
         if todo is not None:
             todo.done.add((result.arm, result.role, result.load))
             todo.step = None
+        return self._take_pairs(result)
+
+    def _take_pairs(self, result: CellResult) -> list[PairSoFar]:
         pairs = self._pairs_so_far.take(result, self.label(result))
         self._pairs.extendleft(pairs)
         return pairs
 
     def ended(self, segment: Segment) -> None:
         """Take the end of a block's process; what it left undone is left until it is expected again."""
+        self._counts = self._count()
         self._todo.pop((segment.block.index, segment.index), None)
 
     def note(self, text: str) -> None:
@@ -133,17 +143,17 @@ class Tally:
             pool: what runs where; None before the cluster is known, and at the end.
         """
         now = self._clock()
-        counts = Counter(outcome for outcome, _ in self._outcomes.values())
-        causes = Counter(cause for outcome, cause in self._outcomes.values() if outcome in (INVALID, FAILED))
+        counts = self._counts
         return Status(
             sweep=self._plan.sweep,
             state=state,
-            measured=counts[MEASURED],
-            invalid=counts[INVALID],
-            failed=counts[FAILED],
-            infeasible=counts[INFEASIBLE],
-            causes=dict(causes.most_common()),
+            measured=counts.measured,
+            invalid=counts.invalid,
+            failed=counts.failed,
+            infeasible=counts.infeasible,
+            causes=counts.causes,
             left=self.left,
+            left_if_stopped=counts.left,
             running=() if pool is None else self._running(pool, now),
             waiting=0 if pool is None else pool.waiting,
             resource=self._plan.cluster.resource,

@@ -17,6 +17,7 @@ from orchestrator.plan import Plan
 from orchestrator.planning import make_plan
 from orchestrator.record_plan import record_command
 from orchestrator.results_root import ResultsRoot
+from orchestrator.retries import ASKABLE
 from orchestrator.saved import Saved
 from orchestrator.sweep import collect, config_folder
 
@@ -29,8 +30,8 @@ class Asked:
     workload: TokenWorkload
     root: ResultsRoot
     """Where the sweeps are kept."""
-    retry_failed: bool
-    """Measure failed cells again, whatever their cause."""
+    retry: tuple[str, ...]
+    """Outcomes whose cells are measured again, whatever their cause."""
     take_over: bool
     """Take the sweep over from a dead driver on another machine."""
 
@@ -65,7 +66,13 @@ def parse(name: str, summary: str, arguments: Sequence[str]) -> tuple[argparse.N
             help="with --from: fresh blocks for the winner and K by load, as design.confirm",
         )
     if name in ("sweep", "submit"):
-        parser.add_argument("--retry-failed", action="store_true", help="measure failed cells again")
+        parser.add_argument(
+            "--retry",
+            type=_outcomes,
+            default=(),
+            metavar="OUTCOMES",
+            help="measure cells again that ended so: failed, invalid, or failed,invalid",
+        )
         parser.add_argument(
             "--take-over",
             action="store_true",
@@ -99,13 +106,23 @@ def _add_profile_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _outcomes(text: str) -> tuple[str, ...]:
+    """Return the outcomes that `--retry` names, each once."""
+    found = tuple(dict.fromkeys(word.strip() for word in text.split(",")))
+    for word in found:
+        if word not in ASKABLE:
+            message = f"{word!r} is no outcome to try again; give {', '.join(ASKABLE)}, or both with a comma"
+            raise argparse.ArgumentTypeError(message)
+    return found
+
+
 def asked(name: str, options: argparse.Namespace, words: Sequence[str]) -> Asked | None:
     """Return the plan; None when the words only asked Hydra to print something.
 
     Raises:
         ConfigError: words and options that exclude each other, or what planning refuses.
     """
-    retry = bool(getattr(options, "retry_failed", False))
+    retry = getattr(options, "retry", ())
     take_over = bool(getattr(options, "take_over", False))
     confirm = getattr(options, "confirm", None)
     if confirm is not None:
@@ -116,9 +133,7 @@ def asked(name: str, options: argparse.Namespace, words: Sequence[str]) -> Asked
             raise ConfigError(message)
         saved = Saved.at(options.saved, results=options.results, work=options.work)
         plan = saved.plan if confirm is None else replace(saved.plan, confirm=confirm)
-        return Asked(
-            plan=plan, workload=saved.workload, root=saved.root, retry_failed=retry, take_over=take_over
-        )
+        return Asked(plan=plan, workload=saved.workload, root=saved.root, retry=retry, take_over=take_over)
     if confirm is not None:
         message = "--confirm goes with --from; otherwise set design.confirm=BLOCKS"
         raise ConfigError(message)
@@ -134,9 +149,7 @@ def asked(name: str, options: argparse.Namespace, words: Sequence[str]) -> Asked
         message = f"{error}; {record_command(points)}"
         raise ConfigError(message) from error
     root = ResultsRoot.of(str(points[0].config["results"]), work=options.work)
-    return Asked(
-        plan=planned.plan, workload=planned.workload, root=root, retry_failed=retry, take_over=take_over
-    )
+    return Asked(plan=planned.plan, workload=planned.workload, root=root, retry=retry, take_over=take_over)
 
 
 def groups_help() -> str:

@@ -11,6 +11,8 @@ from orchestrator.goals import check_price, slo_of
 from orchestrator.saved import read_plan
 from orchestrator.tables import console
 
+WIDTH = 100
+"""Columns of what is printed into a file or a pipe, but for lines to copy."""
 SUMMARY = (
     "Print what a sweep recommends to serve with in each range of loads, by how much it leads, the engine's "
     "command line, and K by load where one drafter's best draft length changes with it. With a fleet's "
@@ -24,12 +26,14 @@ def run(arguments: Sequence[str]) -> int:
     _check(options)
     # Late: pandas and scipy take a second to load, and `--help` should not wait for them.
     from analysis.cost import cost_section, currency_of  # noqa: PLC0415 - see above
+    from analysis.decision import decision  # noqa: PLC0415 - see above
     from analysis.fleet import fleet_value  # noqa: PLC0415 - see above
     from analysis.fleet_table import fleet_section  # noqa: PLC0415 - see above
     from analysis.frame import load_sweep  # noqa: PLC0415 - see above
     from analysis.goodput import checked, goodput, limits_of  # noqa: PLC0415 - see above
     from analysis.recommendation import recommend  # noqa: PLC0415 - see above
     from analysis.recommendation_table import recommendation_section  # noqa: PLC0415 - see above
+    from analysis.summary import summarise  # noqa: PLC0415 - see above
     from analysis.traffic import fleet_load  # noqa: PLC0415 - see above
     from analysis.traffic_file import read_traffic  # noqa: PLC0415 - see above
     from orchestrator.recommending import advice_view, advise  # noqa: PLC0415 - see above
@@ -51,11 +55,12 @@ def run(arguments: Sequence[str]) -> int:
         load = fleet_load(traffic, servers=options.servers, hold=options.max_hold)
         fleet = fleet_value(sweep, found, load, today=options.today)
         sections.append(fleet_section(found, fleet, load, price=price, currency=currency))
-    advice = advise(plan, sweep, found, sections)
+    summary = summarise(sweep.results, threshold=sweep.threshold, objective=found.objective)
+    advice = advise(plan, sweep, found, decision(sweep, summary, found), sections)
     if options.json:
         print_json(advice.to_dict())
     else:
-        console().print(advice_view(advice), crop=False)
+        console(width=WIDTH).print(advice_view(advice, explain=options.explain), crop=False)
     return 0
 
 
@@ -90,6 +95,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--max-hold", type=float, metavar="S", help="longest time that a sample holds (default: five steps)"
+    )
+    parser.add_argument(
+        "--explain",
+        action="store_true",
+        help="also say why each arm was chosen, how well each range is known, what is undecided and what "
+        "would decide it; define every column of the tables",
     )
     add_json(parser)
     return parser

@@ -40,7 +40,7 @@ def run(arguments: Sequence[str]) -> int:
         found.plan,
         found.workload,
         found.root,
-        retry_failed=found.retry_failed,
+        retry=found.retry,
         take_over=found.take_over,
     )
     sweep = found.plan.sweep
@@ -50,7 +50,7 @@ def run(arguments: Sequence[str]) -> int:
     if done.what == FINISHED:
         out.print(
             f"{sweep} is finished on this cluster ({done.id}); `specload fetch {sweep}` brings its results, "
-            "--retry-failed measures failed cells again"
+            "--retry failed,invalid measures such cells again"
         )
         return 0
     if done.what == ATTACHED:

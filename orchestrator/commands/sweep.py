@@ -3,12 +3,15 @@
 import shlex
 from collections.abc import Sequence
 
+from jobs.nouns import counted
+from jobs.result import FAILED, INVALID, MEASURED
 from orchestrator.commands.as_json import print_json
 from orchestrator.commands.grid import asked, parse, use_rays_authentication
 from orchestrator.estimate import estimate, read_pace
 from orchestrator.live import screen
 from orchestrator.mirror import mirrored
 from orchestrator.plan_tables import plan_tables
+from orchestrator.retries import retry_words
 from orchestrator.tables import console, crossover_lines, verdict_table
 
 SUMMARY = "Run the sweep. The same words again go on where it stopped; nothing measured is measured twice."
@@ -38,7 +41,7 @@ def run(arguments: Sequence[str]) -> int:
             recorder=recorder_for(found.plan, found.results),
             say=say,
             show=show,
-            retry_failed=found.retry_failed,
+            retry=found.retry,
             take_over=found.take_over,
         )
     url = None if found.root.url is None else f"{found.root.url}/{found.plan.sweep}"
@@ -49,17 +52,21 @@ def run(arguments: Sequence[str]) -> int:
             "directory": outcome.directory,
             "url": url,
         }
-        counts = {"new_cells": outcome.new_cells, "engine_starts": outcome.engine_starts}
+        new = {name: getattr(outcome.new, name) for name in (MEASURED, INVALID, FAILED)}
+        counts = {"new": new, "engine_starts": outcome.engine_starts}
         print_json({"sweep": found.plan.sweep, **outcome.summary.to_dict(), **counts, **facts})
         return 0
     out.print(verdict_table(outcome.summary))
     out.print(crossover_lines(outcome.summary))
-    out.print(f"{outcome.new_cells} cells measured now, {outcome.engine_starts} engine starts")
+    out.print(f"this run: {outcome.new.words}; {counted(outcome.engine_starts, 'engine start')}")
     out.print(f"decision: {outcome.report.decision}")
     out.print(f"report: {outcome.report.html}")
     if url is not None:
         out.print(f"results: {url}")
     folder = shlex.quote(str(outcome.directory))
+    again = retry_words(outcome.summary.outcomes, f"specload sweep --from {folder}/plan.json")
+    if again:
+        out.print(again)
     out.print(f"what to serve with, and its command line: specload recommend {folder}")
     out.print(f"MLflow: specload ui {folder}")
     return 0

@@ -5,7 +5,8 @@ import pytest
 from engines.spec import Drafter, EngineConfig, Model
 from jobs.load import LoadLevel
 from jobs.result import CLOSING, OPENING, TREATMENT, CellResult
-from orchestrator.pending import Segment, cell_id
+from orchestrator.counts import Counts
+from orchestrator.pending import Segment, cell_id, pending
 from orchestrator.plan import Arm, Block, Cluster, Plan, Run, Timeouts, WorkloadRef
 
 LEVELS = (LoadLevel(concurrency=1), LoadLevel(concurrency=4))
@@ -67,3 +68,19 @@ def outcome(
 def outcomes(plan: Plan, segment: Segment) -> list[CellResult]:
     """Every cell of a segment, measured, in order."""
     return [outcome(plan, segment, run, level) for run in segment.runs for level in run.levels]
+
+
+class Recorded:
+    """Cells as a driver has them: recorded, and left of the plan."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.results: dict[str, CellResult] = {}
+
+    def take(self, result: CellResult) -> CellResult:
+        self.results[result.cell] = result
+        return result
+
+    def count(self) -> Counts:
+        results = list(self.results.values())
+        return Counts.of(results, pending(self.plan, results))

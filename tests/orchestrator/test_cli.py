@@ -253,7 +253,7 @@ def test_completion_of_options_and_of_sweeps(made, monkeypatch, capsys):
         return capsys.readouterr().out.split()
 
     assert completed("specload report --") == ["--debug", "--help", "--json", "--no-pictures", "--threshold"]
-    assert "--retry-failed" in completed("specload sweep drafter=eagle3 --re")
+    assert "--retry" in completed("specload sweep drafter=eagle3 --re")
     monkeypatch.chdir(made.parent.parent)
     assert completed("specload report ") == [f"results/{made.name}"]
     assert completed("specload report res") == ["results/"]

@@ -206,13 +206,13 @@ def test_a_failed_try_stays_beside_the_next_one(tmp_path: Path, small_plan: Plan
     second = replace(first, cell="b0-s1-again", segment=1)
     with Ledger(tmp_path, small_plan) as ledger:
         ledger.record(failed, {"mark": b"first"})
-        assert ledger.failed_try(second) == replace(failed, sequence=1)
+        assert ledger.last_try(second) == replace(failed, sequence=1)
         ledger.record(second, {"mark": b"second"})
     for _ in range(2):
         with Ledger(tmp_path, small_plan) as ledger:
             assert [result.cell for result in ledger.results()] == ["b0-s1-again"]
             assert [(result.cell, result.cause) for result in ledger.earlier()] == [(first.cell, "died")]
-            assert ledger.failed_try(second) is None
+            assert ledger.last_try(replace(second, cell="b0-s2", segment=2)) == ledger.results()[0]
             assert ledger.aside == []
     kept = list((tmp_path / small_plan.sweep / "cells").glob(".earlier-*/mark"))
     assert [path.read_bytes() for path in kept] == [b"first"]

@@ -17,7 +17,7 @@ from orchestrator.progress import Progress
 from orchestrator.secrecy import MASK
 from orchestrator.standing import BlockEnded, PoolNote, PoolSnapshot
 from orchestrator.status import FILE, FINISHED, RUNNING, STOPPED, Status, read_status
-from tests.orchestrator.conftest import outcomes
+from tests.orchestrator.conftest import Recorded, outcomes
 
 WORKLOAD = TokenWorkload(name="w", conversations=(), validity="synthetic", tokenizer="none")
 POOL = PoolSnapshot(running=(), waiting=2, devices_in_use=0, devices_held=0, devices_total=4)
@@ -34,8 +34,20 @@ def lines() -> list[str]:
 
 
 @pytest.fixture
-def progress(small_plan: Plan, tmp_path: Path, lines: list[str]) -> Progress:
-    return Progress(small_plan, tmp_path, pace=Pace(), say=lines.append)
+def recorded(small_plan: Plan) -> Recorded:
+    return Recorded(small_plan)
+
+
+@pytest.fixture
+def progress(small_plan: Plan, tmp_path: Path, lines: list[str], recorded: Recorded) -> Progress:
+    return Progress(small_plan, tmp_path, count=recorded.count, pace=Pace(), say=lines.append)
+
+
+def record(progress: Progress, recorded: Recorded, reports: list[CellReport]) -> None:
+    """Record and report cells, as a driver does."""
+    for report in reports:
+        recorded.take(report.result)
+        progress.report(report)
 
 
 def cells(plan: Plan, segments: list[Segment]) -> list[CellReport]:
@@ -70,7 +82,7 @@ def test_a_line_an_event(
 
 
 def test_the_status_is_written_while_it_runs_and_says_how_it_ended(
-    small_plan: Plan, segments: list[Segment], tmp_path: Path, lines: list[str]
+    small_plan: Plan, segments: list[Segment], tmp_path: Path, lines: list[str], recorded: Recorded
 ) -> None:
     shown: list[Status] = []
     seen = threading.Event()
@@ -81,15 +93,15 @@ def test_the_status_is_written_while_it_runs_and_says_how_it_ended(
             seen.set()
 
     reports = cells(small_plan, segments)
-    with Progress(small_plan, tmp_path, pace=Pace(), say=lines.append, show=show) as progress:
+    made = Progress(small_plan, tmp_path, count=recorded.count, pace=Pace(), say=lines.append, show=show)
+    with made as progress:
         with progress.watching(lambda: POOL):
             progress.expect(segments)
-            progress.report(reports[0])
+            record(progress, recorded, reports[:1])
             assert seen.wait(30)
             first = read_status(tmp_path)
             assert (first.state, first.left, first.waiting, first.devices_total) == (RUNNING, 15, 2, 4)
-        for report in reports[1:]:
-            progress.report(report)
+        record(progress, recorded, reports[1:])
     last = read_status(tmp_path)
     assert (last.state, last.measured, last.left) == (FINISHED, 16, 0)
     assert shown[-1] == last
@@ -109,6 +121,7 @@ def test_how_a_run_ends(
     small_plan: Plan,
     segments: list[Segment],
     progress: Progress,
+    recorded: Recorded,
     tmp_path: Path,
     done: int,
     error: BaseException | None,
@@ -117,14 +130,14 @@ def test_how_a_run_ends(
     try:
         with progress:
             progress.expect(segments)
-            for report in cells(small_plan, segments)[:done]:
-                progress.report(report)
+            record(progress, recorded, cells(small_plan, segments)[:done])
             if error is not None:
                 raise error
     except (SweepFailedError, KeyboardInterrupt):
         pass
     found = read_status(tmp_path)
-    assert (found.state, found.left) == (state, 16 - done)
+    left = sum(segment.cells for segment in pending(small_plan, list(recorded.results.values())))
+    assert (found.state, found.left) == (state, left)
 
 
 def test_a_lost_block_is_told_of_and_its_cells_stay_left(

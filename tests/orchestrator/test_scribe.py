@@ -53,7 +53,7 @@ def test_a_full_disk_ends_in_one_paragraph_and_nothing_half_written(
         with largest_file(1 << 16), pytest.raises(ResultsWriteError) as caught:
             writer.cell(CellReport(result=second, files=BIG))
         assert "after 3 tries" in str(caught.value)
-        assert "1 cells are recorded and stay" in str(caught.value)
+        assert "what is recorded stays (1 cell: 1 measured)" in str(caught.value)
         assert "the same command goes on" in str(caught.value)
         assert isinstance(caught.value, LedgerError)
         assert caught.value.exit_code == 2

@@ -36,6 +36,7 @@ def status(owner: Owner, **changes: object) -> Status:
         state=RUNNING,
         measured=3,
         left=5,
+        left_if_stopped=6,
         running=(step,),
         devices_in_use=2,
         devices_total=4,
@@ -64,7 +65,7 @@ def test_a_dead_driver_of_this_machine_is_stopped_at_once(tmp_path: Path) -> Non
     write_status(tmp_path, status(child))
     found = read_status(tmp_path)
     assert (found.state, found.running, found.devices_in_use, found.seconds_left) == (STOPPED, (), 0, None)
-    assert (found.measured, found.left) == (3, 5)
+    assert (found.measured, found.left) == (3, 6), "its block measures a baseline anew"
 
 
 @pytest.mark.parametrize(("silent", "state"), [(STALE_SECONDS - 1, RUNNING), (STALE_SECONDS + 1, STOPPED)])

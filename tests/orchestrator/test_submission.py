@@ -78,8 +78,8 @@ def test_one_attempt_runs_at_a_time_and_a_stopped_one_is_followed_by_the_next(pl
         again(replace(planned.plan, threshold=0.5)).what == "new"
     )  # told otherwise: there may be more to do
     ends("SUCCEEDED")
-    assert again(retry_failed=True).what == "new"
-    assert "--retry-failed" in server.entrypoints[-1]
+    assert again(retry=("failed", "invalid")).what == "new"
+    assert "--retry failed,invalid" in server.entrypoints[-1]
 
 
 def test_two_who_submit_in_the_same_moment_share_one_driver(planned):

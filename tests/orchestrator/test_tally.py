@@ -11,9 +11,9 @@ from orchestrator.pace import Pace
 from orchestrator.pending import Segment, pending
 from orchestrator.plan import Plan
 from orchestrator.standing import PoolSnapshot, RunningBlock
-from orchestrator.status import FINISHED, RUNNING, Status
+from orchestrator.status import FINISHED, RUNNING, STOPPED, Status, stopped
 from orchestrator.tally import LOOK_SECONDS, Tally
-from tests.orchestrator.conftest import LEVELS, outcome
+from tests.orchestrator.conftest import LEVELS, Recorded, outcome
 
 
 class Clock:
@@ -66,46 +66,71 @@ def step(segment: Segment, run: int, level: int | None) -> StepStarted:
     )
 
 
-def test_counts_go_over_all_runs_of_the_sweep(
+def told(plan: Plan, clock: Clock, pace: Pace | None = None) -> tuple[Tally, Recorded]:
+    recorded = Recorded(plan)
+    return Tally(plan, [], count=recorded.count, pace=pace or Pace(), clock=clock), recorded
+
+
+def test_counts_go_over_all_runs_of_the_sweep_and_a_new_try_counts_in_the_place_of_its_last(
     small_plan: Plan, segments: list[Segment], clock: Clock
 ) -> None:
     first = segments[0]
+    recorded = Recorded(small_plan)
     known = [
-        result(small_plan, first, 0, 0),
-        result(small_plan, first, 0, 1, outcome=INVALID, cause="cache_state"),
-        result(small_plan, first, 1, 0, outcome=FAILED, cause="hung"),
+        recorded.take(result(small_plan, first, 0, 0)),
+        recorded.take(result(small_plan, first, 0, 1, outcome=INVALID, cause="cache_state")),
+        recorded.take(result(small_plan, first, 1, 0, outcome=FAILED, cause="hung")),
     ]
-    tally = Tally(small_plan, known, pace=Pace(), clock=clock)
+    tally = Tally(small_plan, known, count=recorded.count, pace=Pace(), clock=clock)
     status = tally.status(RUNNING, None)
-    assert (status.measured, status.invalid, status.failed, status.left) == (1, 1, 1, 0)
-    tally.expect(segments)
-    assert tally.left == 16
-    tally.cell(result(small_plan, first, 1, 1, outcome=FAILED, cause="hung"))
-    tally.cell(replace(known[2], outcome="measured", cause=None))  # tried again under the same id
+    assert (status.measured, status.invalid, status.failed) == (1, 1, 1)
+    rest = pending(small_plan, known)
+    assert status.left == sum(segment.cells for segment in rest) == 15, "7 of block 0, two of them anew"
+    tally.expect(rest)
+    tally.cell(recorded.take(result(small_plan, rest[0], 1, 1, outcome=FAILED, cause="hung")))
+    tally.cell(recorded.take(replace(known[2], outcome="measured", cause=None)))
     status = tally.status(RUNNING, None)
     assert (status.measured, status.invalid, status.failed, status.left) == (2, 1, 1, 14)
     assert status.causes == {"cache_state": 1, "hung": 1}
     assert status.done == 4
 
 
+def test_a_block_that_is_cut_short_counts_the_baselines_that_it_measures_anew(
+    small_plan: Plan, segments: list[Segment], clock: Clock
+) -> None:
+    tally, recorded = told(small_plan, clock)
+    tally.expect(segments)
+    for run, level in ((0, 0), (0, 1), (1, 0)):
+        tally.cell(recorded.take(result(small_plan, segments[0], run, level)))
+    living = tally.status(RUNNING, None)
+    assert (living.done, living.left) == (3, 13)
+    again = pending(small_plan, list(recorded.results.values()))
+    assert sum(segment.cells for segment in again) == 15
+    assert stopped(living).left == 15, "of a driver that was killed"
+    tally.expect(())
+    assert tally.status(STOPPED, None).left == 15, "of one that stopped by itself"
+    tally.expect(again)
+    assert tally.left == 15, "and the run that goes on begins with the same number"
+
+
 def test_cells_that_no_segment_runs_any_more_stay_left(
     small_plan: Plan, segments: list[Segment], clock: Clock
 ) -> None:
-    tally = Tally(small_plan, [], pace=Pace(), clock=clock)
+    tally, recorded = told(small_plan, clock)
     tally.expect(segments)
     tally.ended(segments[0])  # lost, or never started for want of budget
     again = replace(segments[1], index=1)
     tally.expect([again])
     for run in range(len(again.runs)):
         for level in range(len(LEVELS)):
-            tally.cell(result(small_plan, again, run, level))
+            tally.cell(recorded.take(result(small_plan, again, run, level)))
     assert tally.left == segments[0].cells
 
 
 def test_what_runs_is_told_with_its_arm_and_level(
     small_plan: Plan, segments: list[Segment], clock: Clock
 ) -> None:
-    tally = Tally(small_plan, [], pace=Pace(), clock=clock)
+    tally, _ = told(small_plan, clock)
     tally.expect(segments)
     pool = snapshot(block(1, since=990.0), block(0, since=980.0))
 
@@ -128,7 +153,7 @@ def test_the_rest_is_unknown_then_scheduled_and_shrinks_while_a_step_goes_on(
     small_plan: Plan, segments: list[Segment], clock: Clock
 ) -> None:
     pace = Pace()
-    tally = Tally(small_plan, [], pace=pace, clock=clock)
+    tally, _ = told(small_plan, clock, pace)
     tally.expect(segments)
     pool = snapshot(block(0, since=0.0), waiting=1)
     assert tally.seconds_left(pool) is None
@@ -156,7 +181,7 @@ def test_the_rest_is_unknown_then_scheduled_and_shrinks_while_a_step_goes_on(
 def test_a_pair_is_told_when_its_closing_baseline_is_there(
     small_plan: Plan, segments: list[Segment], clock: Clock
 ) -> None:
-    tally = Tally(small_plan, [], pace=Pace(), clock=clock)
+    tally, _ = told(small_plan, clock)
 
     def speed(segment: Segment, run: int, tok_s: float, **changes: object) -> list[tuple[str, float, int]]:
         made = result(small_plan, segment, run, 0, metrics={"throughput/total_tok_s": tok_s}, **changes)
@@ -180,22 +205,22 @@ def test_a_pair_is_told_when_its_closing_baseline_is_there(
 def test_a_pair_is_told_in_the_objective_of_the_plan(
     small_plan: Plan, segments: list[Segment], clock: Clock
 ) -> None:
-    tally = Tally(replace(small_plan, objective="ttft_p95"), [], pace=Pace(), clock=clock)
-    told = []
+    tally, _ = told(replace(small_plan, objective="ttft_p95"), clock)
+    pairs = []
     for run, milliseconds in enumerate((100.0, 50.0, 400.0, 100.0)):
         metrics = {"throughput/total_tok_s": 1.0, "latency/ttft_p95_ms": milliseconds}
-        told += tally.cell(result(small_plan, segments[0], run, 0, metrics=metrics))
-    assert [(pair.arm, pair.ratio) for pair in told] == [
+        pairs += tally.cell(result(small_plan, segments[0], run, 0, metrics=metrics))
+    assert [(pair.arm, pair.ratio) for pair in pairs] == [
         ("tp1/ngram-k3", pytest.approx(0.5)),
         ("tp1/ngram-k7", pytest.approx(4.0)),
     ]
-    assert pair_words(told[0]) == (
+    assert pair_words(pairs[0]) == (
         "tp1/ngram-k3 c1: 0.50 x the baseline's TTFT p95 in block 0 (less is better; preliminary)"
     )
 
 
 def test_a_status_survives_its_file(small_plan: Plan, segments: list[Segment], clock: Clock) -> None:
-    tally = Tally(small_plan, [], pace=Pace(), clock=clock)
+    tally, _ = told(small_plan, clock)
     tally.expect(segments)
     tally.step(step(segments[0], 0, 0))
     tally.note("block 3 waits for a node")
