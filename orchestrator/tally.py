@@ -93,7 +93,7 @@ class Tally:
     def left(self) -> int:
         """Cells that are left: of a segment that is expected its own rest, else what would run anew."""
         expected = {block: todo.left for (block, _), todo in self._todo.items()}
-        return sum((self._counts.left_in | expected).values())
+        return sum({**self._counts.left_in, **expected}.values())
 
     def expect(self, segments: Sequence[Segment]) -> None:
         """Take what is to run now, none at the end; what other blocks left undone stays left."""

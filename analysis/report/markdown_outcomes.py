@@ -18,6 +18,11 @@ def outcome_lines(page: Page) -> Iterator[str]:
     yield from ("## Outcomes and gates", "")
     if page.troubles:
         yield from ("### Cells without a measurement that counts", "")
+        if page.retry:
+            yield from (
+                f"{code(page.retry)} measures them again; these outcomes stay beside the new ones.",
+                "",
+            )
         for label, cell in page.troubles[:MOST]:
             yield from _trouble(page, label, cell)
         yield from _more(len(page.troubles), "such cells")

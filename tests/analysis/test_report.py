@@ -207,7 +207,7 @@ def test_numbers_words_and_troubles(tags: Tags) -> None:
         "study-0123456789", "f" * 64, "e" * 64, "abc123", "12 conversations are repeated as epochs",
         "tp4/mtp-k3", "4 devices are needed and 2 are there", "longer than the context", "no room",
         "3.24 of 4", "0.8100", "0.9500", "out_of_memory", "2 of 42 cells have no measurement that counts",
-        "python -m engine --k=3",
+        "python -m engine --k=3", "plan.json --retry failed,invalid measures them again",
     ):  # fmt: skip
         assert fact in tags.text, fact
     for name, definition in METRICS.items():

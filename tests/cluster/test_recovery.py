@@ -1,5 +1,6 @@
 """What a sweep survives: a signal, a damaged folder, a full disk, MLflow away, a clock that jumps."""
 
+import json
 import os
 import shutil
 import signal
@@ -18,6 +19,10 @@ import pytest
 from mlflow import MlflowClient
 
 from jobs.result import TREATMENT, CellResult
+from orchestrator.counts import Counts
+from orchestrator.pending import pending
+from orchestrator.plan import Plan
+from orchestrator.status import read_status
 from tests.cluster.conftest import SPECLOAD, Sweeps, lives, wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
@@ -49,7 +54,11 @@ def test_ctrl_c_frees_everything_and_a_damaged_cell_is_measured_again(sweeps: Sw
     assert "was stopped by SIGINT" in said
     assert "The same command goes on where it stopped" in said
     before = sweeps.results()
-    assert f"{len(before)} cells are recorded and stay" in said
+    status = read_status(sweeps.sweep)
+    plan = Plan.from_dict(json.loads((sweeps.sweep / "plan.json").read_text()))
+    left = sum(segment.cells for segment in pending(plan, before))
+    assert f"What is recorded stays ({Counts.of(before).words}); {left} cells are left" in said
+    assert (status.done, status.left) == (len(before), left), "and the run that goes on begins with them"
     assert not list((sweeps.sweep / "cells").glob(".tmp-*"))
 
     damaged = next(result for result in before if result.role == TREATMENT)
