@@ -11,13 +11,25 @@ from dataclasses import dataclass, replace
 
 from analysis.axis import AXES
 from analysis.choices import LoadRange
-from analysis.decision_words import change, edge, loads, ranges_sentence, serve, smallest, tried, words_again
+from analysis.confirmation import confirm_words
+from analysis.decision_words import (
+    change,
+    edge,
+    loads,
+    ranges_sentence,
+    serve,
+    smallest,
+    tried,
+    won_again,
+    words_again,
+)
 from analysis.frame import Sweep
 from analysis.objectives import OBJECTIVES
 from analysis.recommendation import PROVISIONAL, Recommendation, recommend
 from analysis.rows import VerdictRow
 from analysis.summary import Summary
-from analysis.verdict import INVALID, UNDECIDED
+from analysis.undecided import deciding_words, undecided_rows
+from analysis.verdict import INVALID
 
 MORE_BLOCKS = 3
 """Blocks that are asked for where there was one: the default of a sweep."""
@@ -54,8 +66,12 @@ class Card:
     """Over the runner-up, likewise; empty where there is none."""
     status: str = ""
     """One of the constants of `analysis.recommendation`; empty where nothing can be said."""
+    again: tuple[str, ...] = ()
+    """Levels at which it won again in fresh blocks: `C=16`."""
     reason: str = ""
     """Why this, at the level with the smallest margin."""
+    undecided: tuple[str, ...] = ()
+    """Of a baseline: arms that may pay here all the same, each with why nobody knows."""
     drafter: bool = False
     """Whether it speculates."""
 
@@ -74,6 +90,10 @@ class Decision:
     """What would make a recommendation possible, or surer; empty where nothing would."""
     why: str = ""
     """What the command does."""
+    undecided: tuple[str, ...] = ()
+    """Arms and levels without a verdict for want of blocks, a sentence each."""
+    deciding: str = ""
+    """The command that would decide the nearest of them; empty where none is known."""
 
 
 def decision(sweep: Sweep, summary: Summary, found: Recommendation | None = None) -> Decision:
@@ -91,9 +111,12 @@ def decision(sweep: Sweep, summary: Summary, found: Recommendation | None = None
             why="measures what was planned",
         )
     found = recommend(sweep, objective=summary.objective) if found is None else found
+    undecided = tuple(f"{row.label} {row.at}: {row.reason}" for row in undecided_rows(summary))
+    deciding = deciding_words(sweep, summary)
     without = _without(sweep, summary, found)
     if without is not None:
-        return replace(without, sentence=f"Nothing can be recommended: {without.sentence}")
+        told = f"Nothing can be recommended: {without.sentence}"
+        return replace(without, sentence=told, undecided=undecided, deciding=deciding)
     cards = tuple(_card(part, found, summary) for part in found.ranges)
     groups = list(dict.fromkeys((part.group, part.devices) for part in found.ranges))
     told = []
@@ -103,8 +126,15 @@ def decision(sweep: Sweep, summary: Summary, found: Recommendation | None = None
         told.append(f"{where}{ranges_sentence(own, found, AXES[summary.axis])}")
     if summary.emulated:
         told.append("Emulated: a model's figures, not a machine's.")
-    command, why = _next(sweep, summary, cards)
-    return Decision(sentence=" ".join(told), cards=cards, command=command, why=why)
+    command, why = _next(sweep, found, cards, deciding)
+    return Decision(
+        sentence=" ".join(told),
+        cards=cards,
+        command=command,
+        why=why,
+        undecided=undecided,
+        deciding=deciding,
+    )
 
 
 def _without(sweep: Sweep, summary: Summary, found: Recommendation) -> Decision | None:
@@ -189,22 +219,14 @@ def _some(told: Sequence[str], noun: str) -> tuple[str, ...]:
     return (*told[:SHOWN], *((f"and {more} more {noun}, in the tables below",) if more > 0 else ()))
 
 
-def _next(sweep: Sweep, summary: Summary, cards: Sequence[Card]) -> tuple[str, str]:
+def _next(sweep: Sweep, found: Recommendation, cards: Sequence[Card], deciding: str) -> tuple[str, str]:
     """Return the command that would make the decision surer, and what it does."""
     if any(card.status == PROVISIONAL for card in cards):
-        plan = shlex.quote(f"{sweep.directory}/plan.json")
         why = "measures the winner again in fresh blocks: whoever was picked as the best was partly lucky"
-        return f"specload sweep --from {plan} --confirm 4", why
-    open_rows = [
-        row
-        for row in summary.rows
-        if row.verdict == UNDECIDED and not row.synthetic and row.more_blocks is not None
-    ]
-    if any(card.drafter for card in cards) or not open_rows:
+        return confirm_words(sweep.directory, found.confirmations), why
+    if any(card.drafter for card in cards) or not deciding:
         return "", ""
-    more = min(row.more_blocks or 0 for row in open_rows)
-    blocks = max(row.blocks for row in summary.rows) + more
-    return words_again(sweep.plan, f"design.blocks={blocks}"), "would decide the nearest undecided arm"
+    return deciding, "would decide the nearest undecided arm"
 
 
 def _card(part: LoadRange, found: Recommendation, summary: Summary) -> Card:
@@ -229,15 +251,18 @@ def _card(part: LoadRange, found: Recommendation, summary: Summary) -> Card:
     ratio, level = smallest(part.choices)
     advantage = margin = ""
     if ratio is not None:
-        where = f" at {axis.at(level)}, where it is smallest" if several else ""
-        advantage = f"{change(ratio, objective)}{where}"
+        least = ", where it is smallest" if several else ""
+        advantage = f"{change(ratio, objective)} at {axis.at(level)}{least}"
     if tight.margin is not None and tight.runner_up is not None:
-        where = f" at {axis.at(tight.level)}" if several else ""
-        margin = f"{change(tight.margin, objective)} over {tight.runner_up.label}{where}"
+        unsure = tight.margin.lo is not None and tight.margin.lo < 1.0
+        where = f"{axis.at(tight.level)}{', not surely ahead' if unsure else ''}"
+        margin = f"{change(tight.margin, objective)} over {tight.runner_up.label} at {where}"
     return replace(
         card,
         advantage=advantage,
         margin=margin,
         status=found.status(part),
+        again=won_again(part, found),
+        undecided=part.undecided,
         drafter=not part.candidate.is_baseline,
     )

@@ -104,6 +104,11 @@ def edge(found: Edge, axis: Axis) -> str:
     return f"near {axis.pattern.format(f'{found.at:.3g}')} ({interval}), {levels}"
 
 
+def won_again(part: LoadRange, found: Recommendation) -> tuple[str, ...]:
+    """Return the levels at which fresh blocks confirm a range's choice."""
+    return tuple(entry.at for entry in found.fresh(part) if entry.confirmed)
+
+
 def _clause(part: LoadRange, found: Recommendation) -> str:
     if part.candidate is None:
         return f"{NOTHING} ({part.choices[0].reason})"
@@ -125,12 +130,7 @@ def _by_default(part: LoadRange) -> str:
 def _status(part: LoadRange, found: Recommendation) -> str:
     """Return whether a range's choice won again, and where: fresh blocks are measured at one level."""
     word = found.status(part)
-    again = dict.fromkeys(
-        entry.at
-        for entry in found.confirmations
-        if part.candidate is not None and entry.arm == part.candidate.arm and entry.confirmed
-    )
-    return f"{word} at {', '.join(again)}" if word == CONFIRMED else word
+    return f"{word} at {', '.join(won_again(part, found))}" if word == CONFIRMED else word
 
 
 def _signed(ratio: float) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from analysis.arms import arm_facts
+from analysis.axis import AXES
 from analysis.choices import Candidate, Choice, LoadRange, choose, join
 from analysis.confirmation import Confirmation, confirmations
 from analysis.contrasts import counted, t_quantile
@@ -44,12 +45,25 @@ class Recommendation:
     notes: tuple[str, ...]
 
     def status(self, found: LoadRange) -> str:
-        """Return whether a range's choice won again in fresh blocks, or why it did not have to."""
+        """Return whether a range's choice won again in fresh blocks, or why it did not have to.
+
+        It has to at every level of the range at which it was measured again.
+        """
         candidate = found.candidate
         if candidate is None or candidate.is_baseline:
             return BY_DEFAULT if found.undecided else NO_NEED
-        again = any(entry.arm == candidate.arm and entry.confirmed for entry in self.confirmations)
-        return CONFIRMED if again else PROVISIONAL
+        again = [entry.confirmed for entry in self.fresh(found)]
+        return CONFIRMED if again and all(again) else PROVISIONAL
+
+    def fresh(self, found: LoadRange) -> tuple[Confirmation, ...]:
+        """Return what fresh blocks say of a range's choice at the levels of the range."""
+        candidate = found.candidate
+        if candidate is None:
+            return ()
+        places = {AXES[candidate.axis].at(choice.level) for choice in found.choices}
+        return tuple(
+            entry for entry in self.confirmations if entry.arm == candidate.arm and entry.at in places
+        )
 
     def at(self, level: float) -> tuple[Choice, ...]:
         """Return the choices at a level, one a group that tried it."""

@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.axis import AXES
+from analysis.confirmation import confirm_words
+from analysis.decision_words import smallest
 from analysis.frame import Sweep
 from analysis.recommendation import BY_DEFAULT, CONFIRMED, NO_NEED, PROVISIONAL, Recommendation, recommend
 from analysis.rows import ratio_columns
@@ -24,10 +26,13 @@ COLUMNS = {
     "recommended": "arm to serve with",
     "over_baseline": "advantage over its layout's baseline at the level where it is smallest, with the "
     "simultaneous 95 % interval of the verdict; missing for a baseline",
+    "over_baseline_at": "that level",
     "runner_up": "the next best arm at the level where the margin is smallest",
     "margin": "advantage over the runner-up there, with the 95 % interval of this comparison",
-    "status": f"{CONFIRMED}: won again in fresh blocks at one of its levels; {PROVISIONAL}: nobody measured "
-    f"it again; {NO_NEED}: a baseline; {BY_DEFAULT}: a baseline because nothing is decided there",
+    "margin_at": "the level where the margin is smallest",
+    "status": f"{CONFIRMED}: won again in fresh blocks at every level that these measured; {PROVISIONAL}: it "
+    f"did not, or nobody measured it again; {NO_NEED}: a baseline; {BY_DEFAULT}: a baseline because nothing "
+    "is decided there",
     "reason": "why, at the level with the smallest margin",
 }
 
@@ -37,11 +42,7 @@ def recommendation_frame(found: Recommendation) -> pd.DataFrame:
     rows = []
     for part in found.ranges:
         tight = min(part.choices, key=lambda choice: choice.margin.value if choice.margin else math.inf)
-        over = min(
-            (choice.over_baseline for choice in part.choices if choice.over_baseline),
-            key=lambda ratio: ratio.value,
-            default=None,
-        )
+        over, at = smallest(part.choices)
         rows.append(
             {
                 "group": part.group,
@@ -55,8 +56,10 @@ def recommendation_frame(found: Recommendation) -> pd.DataFrame:
                 "levels": ", ".join(f"{choice.level:g}" for choice in part.choices),
                 "recommended": part.candidate.label if part.candidate else "nothing can be said",
                 **ratio_columns("over_baseline", over),
+                "over_baseline_at": at,
                 "runner_up": tight.runner_up.label if tight.runner_up else "",
                 **ratio_columns("margin", tight.margin),
+                "margin_at": tight.level if tight.margin else np.nan,
                 "status": found.status(part) if part.candidate else "",
                 "reason": tight.reason,
             }
@@ -77,15 +80,26 @@ def recommendation_section(sweep: Sweep, found: Recommendation) -> Section:
     notes += [_schedule_note(schedule, axis.at(schedule.probes[-1])) for schedule in found.schedules]
     if not frame.empty and bool(frame["status"].eq(PROVISIONAL).any()):
         notes.append(
-            "provisional: whoever was picked as the best was partly lucky; `specload sweep --from "
-            f"{sweep.directory}/plan.json --confirm 4` measures it again against its baseline"
+            "provisional: whoever was picked as the best was partly lucky; "
+            f"`{confirm_words(sweep.directory, found.confirmations)}` measures it again against its baseline"
         )
     return Section(
         name="recommendation",
         title="What to serve with, by load",
         frame=frame,
         columns=COLUMNS,
-        shown=("from", "to", "recommended", "over_baseline", "runner_up", "margin", "status", "reason"),
+        shown=(
+            "from",
+            "to",
+            "recommended",
+            "over_baseline",
+            "over_baseline_at",
+            "runner_up",
+            "margin",
+            "margin_at",
+            "status",
+            "reason",
+        ),
         notes=tuple(notes) if not frame.empty else (),
         missing="no baseline was measured with cores of its own, so nothing can be compared; "
         f"`specload status {shlex.quote(str(sweep.directory))}` says what became of the cells",

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from analysis.confirmation import winner
+from analysis.axis import AXES
+from analysis.confirmation import weakest, winner
 from analysis.objectives import OBJECTIVES
+from analysis.rows import VerdictRow
 from analysis.summary import Summary
 from jobs.load import LoadLevel
 from jobs.result import CONFIRMATION, OPENING, TREATMENT
@@ -12,7 +14,9 @@ from orchestrator.blocks import enclosed
 from orchestrator.levels import ascending, level_at
 from orchestrator.plan import Arm, Block, Plan, Run
 from orchestrator.rounds import Round
-from orchestrator.scheduling import ScheduledArm
+from orchestrator.scheduling import Proposed
+
+NOTHING = Proposed()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,22 +32,33 @@ class Proposal:
 
 
 def confirming_round(
-    plan: Plan, rounds: Sequence[Round], summary: Summary, schedules: Sequence[ScheduledArm] = ()
+    plan: Plan, rounds: Sequence[Round], summary: Summary, found: Proposed = NOTHING
 ) -> Proposal | None:
     """Return the fresh blocks that the winner still lacks of `plan.confirm`; None where it lacks none.
 
     Each block is the slice that the winner had, with its baseline, the winner and its baseline again, at the
-    winner's level. Where K by load was proposed for arms of that slice, the schedule runs in them, too, at a
-    level of each of its draft lengths.
+    winner's level and at the weakest one of its range. Where K by load was proposed for arms of that slice,
+    the schedule runs in them, too, at a level of each of its draft lengths.
+
+    Args:
+        plan: of the sweep.
+        rounds: that it has.
+        summary: of its results.
+        found: what its planned cells propose, whatever fresh blocks said since: the question must not change
+            with its answer.
     """
     best = winner(summary.rows, objective=summary.objective)
     if plan.confirm == 0 or best is None:
         return None
-    level = level_at(plan.arm(best.arm).levels[0], best.level)  # a search may have found it
+    weak = weakest(best, found.ranges)
+    like = plan.arm(best.arm).levels[0]  # a search may have found the others
+    levels = ascending({level_at(like, best.level), level_at(like, weak)})
     planned = next(block for block in plan.blocks if any(run.arm == best.arm for run in block.runs))
     there = {run.arm for run in planned.runs}
-    added = [entry.arm for entry in schedules if entry.arm is not None and entry.schedule.baseline in there]
-    wanted: list[tuple[str, str, tuple[LoadLevel, ...]]] = [(best.arm, plan.arm(best.arm).pair_key, (level,))]
+    added = [
+        entry.arm for entry in found.schedules if entry.arm is not None and entry.schedule.baseline in there
+    ]
+    wanted: list[tuple[str, str, tuple[LoadLevel, ...]]] = [(best.arm, plan.arm(best.arm).pair_key, levels)]
     wanted += [(arm.digest, arm.pair_key, arm.levels) for arm in added]
     runs = enclosed(
         _openings(plan, wanted), [Run(arm=arm, role=TREATMENT, levels=own) for arm, _, own in wanted]
@@ -57,11 +72,16 @@ def confirming_round(
     fresh = replace(planned, runs=runs)
     why = f"which wins on {OBJECTIVES[summary.objective].title}"
     beside = "".join(f", and {arm.label}" for arm in added)
+    where = best.at if weak == best.level else f"{best.at} and, where it gains least, {_at(best, weak)}"
     return Proposal(
-        reason=f"confirms {best.label} at {best.at}, {why}{beside}",
+        reason=f"confirms {best.label} at {where}, {why}{beside}",
         blocks=(fresh,) * lacking,
         arms=tuple(added),
     )
+
+
+def _at(row: VerdictRow, level: float) -> str:
+    return AXES[row.axis].at(level)
 
 
 def _openings(plan: Plan, wanted: Sequence[tuple[str, str, tuple[LoadLevel, ...]]]) -> list[Run]:

@@ -102,7 +102,8 @@ def _size(plan: Plan, size: Estimate, order: Balance) -> list[Text]:
         lines.append(_search_words(plan, size.rounds))
     if plan.confirm:
         lines.append(
-            f"then {plan.confirm} fresh blocks of the winner and its baseline, if one wins (design.confirm)"
+            f"then {plan.confirm} fresh blocks of the winner and its baseline, if one wins, at its best "
+            "level and where its range gains least: 3 engines a block, at 2 levels at most (design.confirm)"
         )
     if plan.budget is not None:
         lines.append(

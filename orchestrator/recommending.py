@@ -1,6 +1,5 @@
 """What `specload recommend` says: ranges of loads, each winner's command, and K by load for its engine."""
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from analysis.confirmation import Confirmation
+from analysis.confirmation import Confirmation, confirm_words
 from analysis.decision import Decision
 from analysis.frame import Sweep
 from analysis.recommendation import CONFIRMED, PROVISIONAL, Recommendation
@@ -42,6 +41,8 @@ class Advice:
 
     decision: Decision
     """The recommendation in words, and what is undecided."""
+    notes: tuple[str, ...]
+    """What has to be said with it."""
     sections: tuple[Section, ...]
     """The recommendation as a table first, which is for programs: people read the decision."""
     deployments: tuple[Deployment, ...]
@@ -78,9 +79,10 @@ def advise(
     schedules = tuple(_advice(sweep, found, entry) for entry in _made(plan, sweep, found))
     provisional = any(found.status(part) == PROVISIONAL for part in found.ranges if part.candidate)
     provisional = provisional or any(entry.status == PROVISIONAL for entry in schedules)
-    again = f"specload sweep --from {shlex.quote(f'{sweep.directory}/plan.json')} --confirm 4"
+    again = confirm_words(sweep.directory, found.confirmations)
     return Advice(
         decision=decided,
+        notes=found.notes,
         sections=tuple(sections),
         deployments=tuple(entry for entry in deployments if entry is not None),
         schedules=schedules,
@@ -121,9 +123,8 @@ def status_of(made: ScheduledArm, fresh: Sequence[Confirmation]) -> str:
 
 def advice_view(advice: Advice, *, explain: bool = False) -> RenderableType:
     """Return the advice for a terminal; `explain` says why, and defines the columns of the tables."""
-    ranges, *others = advice.sections
-    parts: list[RenderableType] = [*decision_view(advice.decision, ranges.notes, explain=explain), Text("")]
-    parts.append(section_tables(others, explain=explain))
+    parts: list[RenderableType] = [*decision_view(advice.decision, advice.notes, explain=explain), Text("")]
+    parts.append(section_tables(advice.sections[1:], explain=explain))
     for deployment in advice.deployments:
         parts += [Text(f"{deployment.label}, as it was measured:", style="bold"), *_command(deployment)]
     for entry in advice.schedules:

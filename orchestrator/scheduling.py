@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from analysis.choices import LoadRange
 from analysis.frame import Sweep, cells_frame
 from analysis.recommendation import recommend
 from analysis.schedule import Schedule
@@ -40,10 +41,20 @@ class ScheduledArm:
     """Why not."""
 
 
-def proposed(plan: Plan, results: Sequence[CellResult]) -> tuple[ScheduledArm, ...]:
-    """Return the schedules that a sweep's planned cells propose."""
-    sweep = Sweep(directory=Path(), plan=plan.to_dict(), cells=cells_frame(results), results=list(results))
-    return tuple(scheduled_arm(plan, schedule, results) for schedule in recommend(sweep).schedules)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposed:
+    """What the cells that pick a winner propose to serve with."""
+
+    ranges: tuple[LoadRange, ...] = ()
+    schedules: tuple[ScheduledArm, ...] = ()
+
+
+def proposed(plan: Plan, results: Sequence[CellResult]) -> Proposed:
+    """Return what a sweep proposes by the cells that count: fresh blocks judge it, and do not change it."""
+    own = [result for result in results if result.counts]
+    found = recommend(Sweep(directory=Path(), plan=plan.to_dict(), cells=cells_frame(own), results=own))
+    schedules = tuple(scheduled_arm(plan, schedule, own) for schedule in found.schedules)
+    return Proposed(ranges=found.ranges, schedules=schedules)
 
 
 def scheduled_arm(plan: Plan, schedule: Schedule, results: Sequence[CellResult]) -> ScheduledArm:

@@ -233,7 +233,8 @@ class DesignSchema:
     budget: float | None = None
     """GPU-hours (device-hours where there is no GPU) within which blocks start; null for no limit."""
     confirm: int = 0
-    """Fresh blocks in which the winner is measured again with its baseline; 0 for none."""
+    """Fresh blocks in which the winner is measured again with its baseline, at its best level and at the one
+    of its range where it gains least; 0 for none."""
     objective: str = "total"
     """What verdicts, the winner and a search are about: `total`, `computed`, `output`, `user_speed`, ..."""
     slo: SloSchema = field(default_factory=SloSchema)

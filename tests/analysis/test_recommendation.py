@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from analysis.bestk import best_k
+from analysis.confirmation import weakest
 from analysis.frame import Sweep, cells_frame
 from analysis.recommendation import CONFIRMED, NO_NEED, PROVISIONAL, recommend
 from analysis.recommendation_table import recommendation, recommendation_frame
+from analysis.rows import VerdictRow
 
 SHORT = {1: 1.3, 4: 1.25, 16: 1.10, 64: 0.90}
 LONG = {1: 1.8, 4: 1.30, 16: 0.90, 64: 0.60}
@@ -60,6 +62,28 @@ def test_margins_are_over_the_baseline_and_over_the_runner_up(found):
     assert top.over_baseline is None
     assert top.margin.value == pytest.approx(1 / 0.90, rel=0.02)
     assert "no arm with a drafter wins (loses)" in top.reason
+
+
+def test_the_winner_is_weakest_at_the_end_of_its_own_range(found):
+    """At C=4 it gains 1.30; what it would lose at C=16 is no promise: another arm serves there."""
+    (choice,) = found.at(1)
+    best = VerdictRow(
+        arm=choice.candidate.arm,
+        label="",
+        pair="",
+        layout="tp1",
+        drafter="eagle3",
+        k=5,
+        axis="concurrency",
+        level=1.0,
+        blocks=4,
+        verdict="wins",
+        reason="",
+        threshold=0.02,
+    )
+    assert weakest(best, found.ranges) == 4
+    assert weakest(replace(best, level=16.0), found.ranges) == 16, "another is ahead of it there"
+    assert weakest(best, ()) == 1
 
 
 def test_k_by_load_comes_of_the_same_ranges(found):
@@ -175,15 +199,23 @@ def test_layouts_of_one_slice_compete_and_a_better_baseline_wins(make_sweep, tru
 def test_fresh_blocks_confirm_or_take_back(make_sweep, arms):
     planned = make_sweep(arms, levels=LEVELS, blocks=4, noise=0.004)
 
-    def fresh(ratio):
-        again = replace(arms[1], ratios={1: ratio})
+    def fresh(*ratios, noise=0.004):
+        levels = LEVELS[: len(ratios)]
+        again = replace(arms[1], ratios=dict(zip(levels, ratios, strict=True)))
         return [
             replace(result, block=result.block + 10, kind="confirmation", cell=f"fresh-{result.cell}")
-            for result in make_sweep([again], levels=(1,), blocks=3, noise=0.004, seed=5)
+            for result in make_sweep([again], levels=levels, blocks=3, noise=noise, seed=5)
         ]
 
     good = recommend(of([*planned, *fresh(1.8)]))
     assert good.status(good.ranges[0]) == CONFIRMED
+    unsure = recommend(of([*planned, *fresh(1.8, 1.05, noise=0.05)]))
+    assert [entry.confirmed for entry in unsure.confirmations] == [True, False]
+    assert [choice.level for choice in unsure.ranges[0].choices] == [1, 4]
+    assert unsure.status(unsure.ranges[0]) == PROVISIONAL  # it has to win at the weaker level, too
+    less = recommend(of([*planned, *fresh(1.8, 1.0)]))
+    assert [choice.level for choice in less.ranges[0].choices] == [1]
+    assert less.status(less.ranges[0]) == CONFIRMED
     bad = recommend(of([*planned, *fresh(1.0)]))
     (choice,) = bad.at(1)
     assert choice.candidate.label == "tp1/eagle3-k1"

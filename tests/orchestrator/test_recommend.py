@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from jobs.metric_names import METRICS
-from orchestrator.commands.recommend import run
+from orchestrator.commands.recommend import WIDTH, run
 from orchestrator.errors import ConfigError
 from orchestrator.pending import Segment
 from tests.orchestrator.conftest import outcomes
@@ -49,6 +49,10 @@ def test_everything_as_json(folder, capsys):
     best = told["sections"][2]["rows"][0]
     assert best["gained"] == pytest.approx(0.6 * 1000.0 * 86_400, rel=0.01)
     assert told["confirm"].endswith("plan.json --confirm 4")
+    assert [card["advantage"] for card in told["decision"]["cards"]] == [
+        "+60 % [+60, +60] total throughput at C=1", "+20 % [+20, +20] total throughput at C=4"
+    ]  # fmt: skip
+    assert [(row["over_baseline_at"], row["margin_at"]) for row in ranges] == [(1, 1), (4, 4)]
     assert told["deployments"] == []  # nobody kept a record of these engines
 
 
@@ -57,6 +61,22 @@ def test_the_same_for_people(folder, capsys):
     text = capsys.readouterr().out
     assert "3 USD per device-hour" in text
     assert "running requests of one engine: 1 to 1: K=7, 2 on: K=3" in text
+    to_copy = ("specload sweep", "engine does not take it")
+    folded = [line for line in text.splitlines() if not line.strip().startswith(to_copy)]
+    assert max(map(len, folded)) <= WIDTH
+
+
+def test_why_in_sentences(folder, capsys):
+    """Each figure with the level at which it holds, how each range ends, and what is undecided."""
+    assert run([str(folder), "--explain"]) == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    place = lines.index("Up to about C=1.6: tp1/ngram-k7 provisional")
+    assert lines[place + 1] == "over the baseline +60 % [+60, +60] total throughput at C=1"
+    assert lines[place + 2] == "over the runner-up +23 % [+23, +23] total throughput over tp1/ngram-k3 at C=1"
+    assert lines[place + 3].startswith("range ends near C=1.6 (95 % interval ")
+    assert "why wins against its baseline, and no other winner is ahead of it by estimate" in lines
+    assert "Nothing is undecided for want of blocks." in lines
+    assert any(line.startswith("output cost: price of a million output tokens") for line in lines)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from analysis.choices import Candidate, Choice, LoadRange
 from analysis.rows import Ratio, VerdictRow
 from analysis.summary import Summary
 from engines.spec import Drafter
@@ -15,6 +16,7 @@ from orchestrator.confirming import confirming_round
 from orchestrator.pending import block_task, cell_id, pending
 from orchestrator.plan import Plan
 from orchestrator.rounds import Round, Rounds
+from orchestrator.scheduling import Proposed
 from tests.orchestrator.conftest import arm, outcomes
 
 
@@ -126,6 +128,31 @@ def test_a_winner_gets_fresh_blocks_with_its_baseline(small_plan: Plan, tmp_path
     assert len(more.blocks) == 3
     other = confirming_round(plan, rounds.rounds, summary(row(plan, 1, 1.0, 1.2)))
     assert other is not None, "another winner is another question"
+
+
+def test_a_winner_is_measured_where_it_gains_most_and_where_it_gains_least(small_plan: Plan) -> None:
+    plan = replace(small_plan, confirm=2)
+    winning = summary(row(plan, 2, 1.0, 1.3), row(plan, 2, 4.0, 1.1))
+    own = plan.arms[2]
+    candidate = Candidate(
+        arm=own.digest,
+        label=own.label,
+        layout="tp1",
+        drafter="ngram",
+        k=7,
+        baseline=plan.arms[0].digest,
+        axis="concurrency",
+    )
+    choices = tuple(
+        Choice(level=each.level, candidate=candidate, reason="", over_baseline=each.total)
+        for each in winning.rows
+    )
+    found = Proposed(ranges=(LoadRange(group="tp1", devices=1, choices=choices),))
+    asked = confirming_round(plan, (), winning, found)
+    assert asked is not None
+    assert asked.reason.startswith("confirms tp1/ngram-k7 at C=1 and, where it gains least, C=4, which wins")
+    for run in asked.blocks[0].runs:
+        assert [level.label for level in run.levels] == ["c1", "c4"]
 
 
 def test_nothing_is_confirmed_where_nothing_is_asked_or_nobody_wins(small_plan: Plan) -> None:

@@ -13,7 +13,7 @@ from jobs.result import CLOSING, OPENING, TREATMENT
 from orchestrator.confirming import confirming_round
 from orchestrator.plan import Arm, Block, Plan, Run
 from orchestrator.recommending import status_of
-from orchestrator.scheduling import ScheduledArm, engine_ranges, running_at, scheduled_arm
+from orchestrator.scheduling import Proposed, ScheduledArm, engine_ranges, running_at, scheduled_arm
 from tests.orchestrator.conftest import arm, outcome
 from tests.orchestrator.test_rounds import row, summary
 
@@ -98,7 +98,7 @@ def test_an_engine_that_does_not_take_it_says_why(plan):
 
 def test_the_schedule_runs_in_the_fresh_blocks_of_the_winner(plan):
     made = scheduled_arm(plan, schedule(plan), ())
-    asked = confirming_round(plan, (), summary(row(plan, 2, 1, 1.3)), [made])
+    asked = confirming_round(plan, (), summary(row(plan, 2, 1, 1.3)), Proposed(schedules=(made,)))
     assert asked is not None
     assert asked.arms == (made.arm,)
     assert asked.reason.endswith("total throughput, and tp1/eagle3-k5-by-batch")
@@ -110,7 +110,7 @@ def test_the_schedule_runs_in_the_fresh_blocks_of_the_winner(plan):
         (CLOSING, [1, 8, 32, 64]),
     ]
     refused = replace(made, arm=None)
-    alone = confirming_round(plan, (), summary(row(plan, 2, 1, 1.3)), [refused])
+    alone = confirming_round(plan, (), summary(row(plan, 2, 1, 1.3)), Proposed(schedules=(refused,)))
     assert alone is not None
     assert alone.arms == ()
     assert len(alone.blocks[0].runs) == 3
