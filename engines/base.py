@@ -158,8 +158,12 @@ class Engine(Protocol):
     series: Sequence[Series]
     """Every series of the metrics page that `counters` and `capacity` read."""
 
-    def version(self, python: str | None) -> str:
+    def version(self, python: str | None, *, device: str = "gpu") -> str:
         """Return the engine's version in the environment of `python`.
+
+        Args:
+            python: an interpreter; None for our own.
+            device: what it is to run on (`engine.device`), which an error's advice depends on.
 
         Raises:
             EngineEnvironmentError: the interpreter or the package is missing; the message says how to get it.

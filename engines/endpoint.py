@@ -47,7 +47,7 @@ class EndpointEngine:
     series: Sequence[Series] = ()
     """None is relied on."""
 
-    def version(self, python: str | None) -> str:  # noqa: ARG002 - it has no environment here
+    def version(self, python: str | None, *, device: str = "gpu") -> str:  # noqa: ARG002 - it has no environment here
         """Return that the version is not known."""
         return VERSION
 

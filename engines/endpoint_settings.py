@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from engines.errors import EngineConfigError
+from engines.nearest import did_you_mean
 from engines.spec import EngineConfig
 
 KNOWN = ("ca_file", "headers", "urls")
@@ -60,8 +61,8 @@ def settings_of(flags: Mapping[str, Any]) -> EndpointSettings:
     for name in sorted(flags):
         if name not in KNOWN:
             message = (
-                f"engine.flags.{name} is no setting of an endpoint, whose server is set up by who runs it; "
-                f"known are {', '.join(KNOWN)}"
+                f"engine.flags.{name}{did_you_mean(name, KNOWN)} is no setting of an endpoint, whose server "
+                f"is set up by who runs it; known are {', '.join(KNOWN)}"
             )
             raise EngineConfigError(message)
     urls = {str(arm): _urls(str(arm), value) for arm, value in _map(flags, "urls").items()}

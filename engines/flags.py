@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engines.errors import EngineConfigError
+from engines.nearest import did_you_mean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +52,10 @@ class FlagTable:
         if name in self.pinned:
             message = f"engine.flags.{name} cannot be changed: {self.pinned[name]}; remove it"
             raise EngineConfigError(message)
+        guess = did_you_mean(name, [*self.switches, *self.values, *self.owned])
         message = (
-            f"engine.flags.{name} is no flag of {self.engine} that this adapter knows; write the engine's "
-            f"own flag with underscores ({self.examples}, ...), or remove it"
+            f"engine.flags.{name} is no flag of {self.engine} that this adapter knows{guess}; write the "
+            f"engine's own flag with underscores ({self.examples}, ...), or remove it"
         )
         raise EngineConfigError(message)
 

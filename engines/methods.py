@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Protocol, TypeVar
 
 from engines.errors import EngineConfigError
+from engines.nearest import did_you_mean
 from engines.spec import Drafter
 
 
@@ -36,14 +37,16 @@ def known_method(
     """
     method = methods.get(drafter.method)
     if method is None:
-        message = f"drafter.method is {drafter.method!r}; {engine} runs {', '.join(sorted(methods))} and none"
+        guess = did_you_mean(drafter.method, methods)
+        runs = ", ".join(sorted(methods))
+        message = f"drafter.method is {drafter.method!r}{guess}; {engine} runs {runs} and none"
         raise EngineConfigError(message)
     known = method.options | common
     for key in sorted(drafter.options):
         if key not in known:
             message = (
-                f"drafter.options.{key} is no setting of {drafter.method!r} in {engine}; it takes "
-                f"{', '.join(sorted(known))}"
+                f"drafter.options.{key} is no setting of {drafter.method!r} in {engine}"
+                f"{did_you_mean(key, known)}; it takes {', '.join(sorted(known))}"
             )
             raise EngineConfigError(message)
     if drafter.model is not None and not method.takes_model:

@@ -4,6 +4,7 @@ from engines.base import Engine
 from engines.emulator.adapter import EmulatorEngine
 from engines.endpoint import EndpointEngine
 from engines.errors import EngineConfigError
+from engines.nearest import did_you_mean
 from engines.sglang import SglangEngine
 from engines.trtllm import TrtllmEngine
 from engines.vllm import VllmEngine
@@ -21,6 +22,7 @@ def engine_named(name: str) -> Engine:
         EngineConfigError: there is no such engine.
     """
     if name not in ENGINES:
-        message = f"engine.name is {name!r}; known engines: {', '.join(sorted(ENGINES))}"
+        guess = did_you_mean(name, ENGINES)
+        message = f"engine.name is {name!r}{guess}; known engines: {', '.join(sorted(ENGINES))}"
         raise EngineConfigError(message)
     return ENGINES[name]

@@ -55,7 +55,7 @@ class SglangEngine:
     )
     series: Sequence[Series] = SGLANG_SERIES
 
-    def version(self, python: str | None) -> str:
+    def version(self, python: str | None, *, device: str = "gpu") -> str:  # noqa: ARG002 - it runs on GPUs alone, or its one environment does for all
         """Return SGLang's version in the environment of `python`.
 
         Raises:

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from engines.acceptance import Acceptance
 from engines.digest import digest
+from engines.nearest import did_you_mean
 from engines.schedule import SCHEDULED
 from engines.strategy import CacheStrategy, Decode
 
@@ -102,7 +103,10 @@ class Layout:
                 message = f"layout.{name} is {getattr(self, name)}; it counts devices: choose 1 or more"
                 raise ValueError(message)
         if self.routing not in ROUTINGS:
-            message = f"layout.routing is {self.routing!r}; choose one of {', '.join(ROUTINGS)}"
+            message = (
+                f"layout.routing is {self.routing!r}{did_you_mean(self.routing, ROUTINGS)}; choose one of "
+                f"{', '.join(ROUTINGS)}"
+            )
             raise ValueError(message)
 
     @property

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
+from engines.nearest import did_you_mean
+
 ENGINE_RUNNER = ("v1", "v2")
 CUDA_GRAPHS = ("none", "piecewise", "full", "full_decode_only", "full_and_piecewise")
 
@@ -108,5 +110,8 @@ def _count(key: str, value: int | None) -> None:
 
 def _one_of(key: str, value: str | None, known: tuple[str, ...]) -> None:
     if value is not None and value not in known:
-        message = f"{key} is {value!r}; choose one of {', '.join(known)}, or null to leave it to the engine"
+        message = (
+            f"{key} is {value!r}{did_you_mean(value, known)}; choose one of {', '.join(known)}, or null to "
+            "leave it to the engine"
+        )
         raise ValueError(message)

@@ -50,7 +50,7 @@ class TrtllmEngine:
     )
     series: Sequence[Series] = TRTLLM_SERIES
 
-    def version(self, python: str | None) -> str:
+    def version(self, python: str | None, *, device: str = "gpu") -> str:  # noqa: ARG002 - it runs on GPUs alone, or its one environment does for all
         """Return TensorRT-LLM's version in the environment of `python`.
 
         Raises:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from engines.errors import EngineConfigError
+from engines.nearest import did_you_mean
 from engines.spec import EngineConfig
 from engines.strategy import CacheStrategy, Decode
 from engines.trtllm_speculation import speculative_config
@@ -92,8 +93,9 @@ def _check_flag(name: str) -> None:
         message = f"engine.flags.{name} cannot be changed: it is part of every measurement; remove it"
     else:
         message = (
-            f"engine.flags.{name} is no key of TensorRT-LLM's configuration that this adapter knows; write "
-            "its own key (kv_cache_config, max_batch_size, ...), or remove it"
+            f"engine.flags.{name} is no key of TensorRT-LLM's configuration that this adapter knows"
+            f"{did_you_mean(name, [*KNOWN, *OWNED])}; write its own key (kv_cache_config, max_batch_size, "
+            "...), or remove it"
         )
     raise EngineConfigError(message)
 

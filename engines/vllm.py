@@ -41,13 +41,13 @@ class VllmEngine:
     )
     series: Sequence[Series] = VLLM_SERIES
 
-    def version(self, python: str | None) -> str:
+    def version(self, python: str | None, *, device: str = "gpu") -> str:
         """Return vLLM's version in the environment of `python`.
 
         Raises:
             EngineEnvironmentError: no interpreter there, or no vLLM in its environment.
         """
-        return vllm_version(python)
+        return vllm_version(python, device=device)
 
     def refusals(self, config: EngineConfig) -> Sequence[Refusal]:
         """Return every rule that forbids `config`: those of all engines first, then vLLM's own."""

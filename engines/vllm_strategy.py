@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engines.errors import EngineConfigError
+from engines.nearest import did_you_mean
 from engines.spec import EngineConfig
 from engines.strategy import Connector
 from engines.vllm_flags import DEFAULTS
@@ -134,7 +135,8 @@ def kv_transfer(connector: Connector) -> dict[str, Any]:
     kind = CONNECTORS.get(connector.name)
     if kind is None:
         message = (
-            f"cache.connector.name is {connector.name!r}; a single vLLM engine can use "
+            f"cache.connector.name is {connector.name!r}{did_you_mean(connector.name, CONNECTORS)}; a single "
+            "vLLM engine can use "
             f"{', '.join(sorted(CONNECTORS))}"
         )
         raise EngineConfigError(message)

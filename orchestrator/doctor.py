@@ -91,7 +91,8 @@ def _engines() -> Iterator[Finding]:
             yield Finding(what=what, state=MISSING, detail=f"no adapter is called {name!r}")
             continue
         try:
-            found = engine_named(name).version(None if python is None else str(python))
+            device = str(option["device"])
+            found = engine_named(name).version(None if python is None else str(python), device=device)
         except EngineError as error:
             yield Finding(
                 what=what, state=MISSING, detail=str(python), remedy=" ".join(error.message.split())

@@ -179,7 +179,7 @@ def engine_configs(points: Sequence[Point]) -> list[EngineConfig]:
             message = f"engine.device is {engine['device']!r}; choose one of {', '.join(_CPUS_PER_DEVICE)}"
             raise ConfigError(message)
         if known not in versions:
-            versions[known] = engine_named(engine["name"]).version(python)
+            versions[known] = engine_named(engine["name"]).version(python, device=engine["device"])
         key = canonical_json(model)
         if key not in models:
             models[key] = resolve_model(model["name"], model["path"], model["max_context"])

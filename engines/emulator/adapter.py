@@ -51,7 +51,7 @@ class EmulatorEngine:
     )
     series: Sequence[Series] = EMULATOR_SERIES
 
-    def version(self, python: str | None) -> str:  # noqa: ARG002 - the emulator is part of this project, wherever it runs
+    def version(self, python: str | None, *, device: str = "gpu") -> str:  # noqa: ARG002 - the emulator is part of this project, wherever it runs
         """Return the emulator's version."""
         return EMULATOR_VERSION
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from engines.acceptance import Acceptance
 from engines.emulator.models import ARCHITECTURES, BYTES, Architecture
 from engines.errors import EngineConfigError
+from engines.nearest import did_you_mean
 from engines.schedule import DYNAMIC, listed_problem
 from engines.spec import Drafter
 
@@ -84,14 +85,15 @@ def check_drafter(drafter: Drafter) -> None:
         return
     if drafter.method not in DEFAULT_ALPHA:
         known_methods = ", ".join(sorted(DEFAULT_ALPHA))
-        message = f"drafter.method is {drafter.method!r}; the emulator knows none, {known_methods}"
+        guess = did_you_mean(drafter.method, DEFAULT_ALPHA)
+        message = f"drafter.method is {drafter.method!r}{guess}; the emulator knows none, {known_methods}"
         raise EngineConfigError(message)
     known = {"alpha", DYNAMIC, *OPTIONS.get(drafter.method, frozenset())}
     for key in drafter.options:
         if key not in known:
             message = (
-                f"drafter.options.{key} is unknown to the emulator's {drafter.method}; "
-                f"known: {', '.join(sorted(known))}"
+                f"drafter.options.{key} is unknown to the emulator's {drafter.method}"
+                f"{did_you_mean(key, known)}; known: {', '.join(sorted(known))}"
             )
             raise EngineConfigError(message)
     alpha = drafter.options.get("alpha", 0.5)

@@ -14,6 +14,7 @@ from engines.emulator.hardware import GPUS
 from engines.emulator.models import ARCHITECTURES
 from engines.emulator.noise import NoiseLevels
 from engines.errors import EngineConfigError
+from engines.nearest import did_you_mean
 from engines.spec import EngineConfig
 
 COSTS = ("roofline", "table")
@@ -87,7 +88,8 @@ def flags_of(config: EngineConfig) -> Flags:
     """
     if config.model.name not in ARCHITECTURES:
         message = (
-            f"model.name is {config.model.name!r}, an unknown model to the emulator; "
+            f"model.name is {config.model.name!r}, an unknown model to the emulator"
+            f"{did_you_mean(config.model.name, ARCHITECTURES)}; "
             f"it knows {', '.join(sorted(ARCHITECTURES))}"
         )
         raise EngineConfigError(message)
@@ -177,5 +179,6 @@ def _refuse_unknown(where: str, values: Mapping[str, Any], kind: type[Flags | No
     known = sorted(entry.name for entry in fields(kind))
     for key in values:
         if key not in known:
-            message = f"{where}.{key} is no setting of the emulator; known: {', '.join(known)}"
+            guess = did_you_mean(key, known)
+            message = f"{where}.{key} is no setting of the emulator{guess}; known: {', '.join(known)}"
             raise EngineConfigError(message)

@@ -92,7 +92,7 @@ class Scripted:
     name = "scripted"
     capabilities = Capabilities(emulated=True, cache_salt=False, cache_reset=False)
 
-    def version(self, python: str | None) -> str:
+    def version(self, python: str | None, *, device: str = "gpu") -> str:
         return "1"
 
     def refusals(self, config: EngineConfig) -> Sequence[Refusal]:

@@ -21,9 +21,10 @@ def test_either_distribution_counts(tmp_path: Path, name: str) -> None:
     assert vllm_version(python) == "0.32.0"
 
 
-def test_an_environment_without_vllm_says_how_to_get_it() -> None:
-    with pytest.raises(EngineEnvironmentError, match=r"has no vLLM; build .* `make engine-env`"):
-        vllm_version(sys.executable)
+@pytest.mark.parametrize(("device", "how"), [("cpu", "`make engine-env`"), ("gpu", "docs/howto/gpus.md")])
+def test_an_environment_without_vllm_says_how_to_get_one_for_its_device(device: str, how: str) -> None:
+    with pytest.raises(EngineEnvironmentError, match=rf"has no vLLM; set engine\.python to .* {how}"):
+        vllm_version(sys.executable, device=device)
 
 
 def test_an_absent_interpreter_is_named() -> None:
