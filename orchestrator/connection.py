@@ -6,6 +6,7 @@ import os
 import socket
 from typing import Any
 
+import psutil
 import ray
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
@@ -16,6 +17,9 @@ from orchestrator.plan import Cluster
 
 REACH_SECONDS = 10.0
 """Longest wait for a head node to take a connection."""
+
+_LOCAL_STARTS = 3
+"""Starts of a local Ray: it gives its processes 30 s, which a busy machine with cold caches can exceed, once."""
 
 
 def connect(cluster: Cluster) -> bool:
@@ -30,14 +34,13 @@ def connect(cluster: Cluster) -> bool:
         with handlers_kept():
             _connect(cluster)
     except Exception as error:  # Ray raises nothing narrower than that when a node does not come up
-        ray.shutdown()  # what came up goes down again
         said = " ".join(str(error).split())[:300]
         message = (
             f"no Ray cluster can be used at cluster.address={cluster.address} ({said}). Start one with `ray "
             "start --head`, or leave cluster.address out for a Ray of this machine"
             if cluster.address
-            else f"a local Ray did not start ({said}). Ray gives its processes 30 s: on a busy machine "
-            "run the same words again later"
+            else f"a local Ray did not start in {_LOCAL_STARTS} attempts ({said}). Ray gives its processes 30 s "
+            "each time: on a busy machine run the same words again later"
         )
         raise RayUnavailableError(message) from error
     return True
@@ -46,19 +49,38 @@ def connect(cluster: Cluster) -> bool:
 def _connect(cluster: Cluster) -> None:
     if cluster.address:
         _check_reachable(cluster.address)
-        ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.WARNING)
+        _init(address=cluster.address)
         return
     stand_in = (
         {} if cluster.resource == "GPU" else {cluster.resource: float(cluster.slots or os.cpu_count() or 1)}
     )
-    ray.init(
-        address="local",  # without it Ray joins whatever cluster runs on this machine
-        num_cpus=len(os.sched_getaffinity(0)),
-        resources=stand_in,
-        include_dashboard=False,
-        log_to_driver=False,
-        logging_level=logging.WARNING,
-    )
+    for attempt in range(1, _LOCAL_STARTS + 1):
+        try:
+            _init(
+                address="local",  # without it Ray joins whatever cluster runs on this machine
+                num_cpus=len(os.sched_getaffinity(0)),
+                resources=stand_in,
+                include_dashboard=False,
+            )
+        except Exception:  # as above
+            if attempt == _LOCAL_STARTS:
+                raise
+        else:
+            return
+
+
+def _init(**options: Any) -> None:
+    """Call `ray.init`; if it fails, end what it started, of which Ray itself then knows nothing any more."""
+    before = set(psutil.Process().children())
+    try:
+        ray.init(**options, log_to_driver=False, logging_level=logging.WARNING)
+    except Exception:
+        ray.shutdown()
+        started = [process for process in psutil.Process().children() if process not in before]
+        for process in started:
+            process.kill()
+        psutil.wait_procs(started, timeout=5)
+        raise
 
 
 def _check_reachable(address: str) -> None:
