@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from analysis.axis import AXES
+from analysis.axis import AXES, Axis
 from analysis.compare.comparison import Comparison
 from analysis.compare.estimates import BETTER, WORSE
 from analysis.compare.ratios import RatioChange
-from analysis.compare.words import change_words
+from analysis.compare.words import NAMED, change_words
 from analysis.figures.figure import Figure
 from analysis.figures.style import (
     NEUTRAL,
@@ -25,10 +25,12 @@ from analysis.figures.style import (
     symbol,
 )
 from analysis.objectives import OBJECTIVES
-from analysis.rows import Ratio
+from analysis.rows import Ratio, VerdictRow
 
 ARMS = 4
 """Most arms that are drawn: two lines each."""
+PALE = 0.45
+"""Opacity of what one sweep alone has."""
 NAME = "comparison"
 
 
@@ -47,12 +49,13 @@ def comparison_figure(found: Comparison) -> Figure:
     return Figure(
         name=NAME,
         title=title,
-        plot=_plot(arms),
+        plot=_plot(found, arms),
         finding=_finding(found),
         reading="Above: ratio to the baseline, A dashed with open marks, B solid with filled ones; bars are "
         "each sweep's simultaneous 95 % intervals. Below: B over A with its interval; the band is the "
         "smallest threshold of the levels."
-        + (f" {_left_out(left)}: drawn are those whose change is largest for its noise." if left else ""),
+        + (f" {_left_out(left)}: drawn are those whose change is largest for its noise." if left else "")
+        + _one_sided(found, arms),
         sections=("ratios",),
     )
 
@@ -68,6 +71,31 @@ def _finding(found: Comparison) -> str:
 
 def _left_out(count: int) -> str:
     return "1 arm is left out" if count == 1 else f"{count} arms are left out"
+
+
+def _one_sided(found: Comparison, arms: Sequence[Sequence[RatioChange]]) -> str:
+    """Return what was measured in one sweep only, drawn pale or not at all."""
+    told = ""
+    if any(_alone(found, own, place) for own in arms for place in (0, 1)):
+        told = " Pale marks without a line: a ratio in one sweep only, so there is no change."
+    for letter, only in found.matching.only.items():
+        labels = [arm.label for arm, _ in only if not arm.baseline]
+        if labels:
+            more = f" and {len(labels) - NAMED} more" if len(labels) > NAMED else ""
+            told += f" Only in {letter}, and not drawn: {', '.join(labels[:NAMED])}{more}."
+    return told
+
+
+def _alone(found: Comparison, own: Sequence[RatioChange], place: int) -> list[tuple[VerdictRow, Ratio]]:
+    """Return an arm's rows with a ratio in one sweep (0: A, 1: B) at levels without one in the other."""
+    side, arm = ((found.a, own[0].pair.a), (found.b, own[0].pair.b))[place]
+    levels = {change.level for change in own}
+    rows = (row for (digest, _), row in sorted(side.rows.items()) if digest == arm.arm)
+    return [
+        (row, ratio)
+        for row in rows
+        if row.level not in levels and (ratio := row.ratio(found.objective)) is not None
+    ]
 
 
 def _chosen(changes: Sequence[RatioChange]) -> list[list[RatioChange]]:
@@ -94,11 +122,12 @@ def _signal(change: RatioChange) -> float:
     return abs(math.log(ratio.value)) / (math.log(ratio.hi) - math.log(ratio.lo))
 
 
-def _plot(arms: Sequence[Sequence[RatioChange]]) -> go.Figure:
+def _plot(found: Comparison, arms: Sequence[Sequence[RatioChange]]) -> go.Figure:
     figure = make_subplots(rows=2, shared_xaxes=True, vertical_spacing=0.07, row_heights=[0.6, 0.4])
     axis = AXES[arms[0][0].a.axis]
     drawn: list[Ratio] = []
     moved: list[Ratio] = []
+    seen: set[float] = set()
     for index, own in enumerate(arms):
         forced = " (forced)" if own[0].a.synthetic or own[0].b.synthetic else ""
         label = f"{escape(own[0].pair.label)}{forced}"
@@ -107,14 +136,23 @@ def _plot(arms: Sequence[Sequence[RatioChange]]) -> go.Figure:
             ratios = [change.ratios[place] or Ratio(value=math.nan) for change in own]
             words = [change.b.verdict if place else change.a.verdict for change in own]
             look = {**style, "symbol": f"{symbol(index)}{mark}", "dash": dash, "name": f"{letter} {label}"}
-            figure.add_trace(_line(own, ratios, words, look), row=1, col=1)
+            levels = [change.level for change in own]
+            figure.add_trace(_line(axis, levels, ratios, words, look), row=1, col=1)
             drawn += ratios
+            if alone := _alone(found, own, place):
+                pale = {**look, "name": f"only in {letter}: {label}"}
+                places, ratios = [row.level for row, _ in alone], [ratio for _, ratio in alone]
+                trace = _line(axis, places, ratios, [row.verdict for row, _ in alone], pale)
+                trace.update(mode="markers", opacity=PALE, showlegend=False)
+                figure.add_trace(trace, row=1, col=1)
+                drawn += ratios
+                seen.update(places)
         changes = [change.judged.ratio for change in own if change.judged is not None]
         look = {**style, "dash": "dot", "name": f"B over A, {label}"}
-        trace = _line(own, changes, [change.word for change in own], look)
+        trace = _line(axis, [change.level for change in own], changes, [change.word for change in own], look)
         figure.add_trace(trace.update(showlegend=False), row=2, col=1)
         moved += changes
-    levels = sorted({change.level for own in arms for change in own})
+    levels = sorted(seen.union(change.level for own in arms for change in own))
     apply_style(figure, x="", y="")
     figure.update_layout(height=560, legend={"y": -0.16})
     level_axis(figure, axis, levels, title=False, row=1, col=1)
@@ -130,10 +168,14 @@ def _plot(arms: Sequence[Sequence[RatioChange]]) -> go.Figure:
 
 
 def _line(
-    own: Sequence[RatioChange], ratios: Sequence[Ratio], words: Sequence[str], look: Mapping[str, str]
+    axis: Axis,
+    levels: Sequence[float],
+    ratios: Sequence[Ratio],
+    words: Sequence[str],
+    look: Mapping[str, str],
 ) -> go.Scatter:
     return go.Scatter(
-        x=[change.level for change in own],
+        x=list(levels),
         y=[ratio.value for ratio in ratios],
         error_y=ratio_bars(ratios),
         mode="lines+markers",
@@ -142,6 +184,6 @@ def _line(
         line={"color": look["color"], "width": 2, "dash": look["dash"]},
         marker={"symbol": look["symbol"], "size": 9},
         customdata=[[interval_text(ratio), word] for ratio, word in zip(ratios, words, strict=True)],
-        hovertemplate=f"{AXES[own[0].a.axis].hover}: %{{y:.3f}}%{{customdata[0]}}<br>%{{customdata[1]}}"
+        hovertemplate=f"{axis.hover}: %{{y:.3f}}%{{customdata[0]}}<br>%{{customdata[1]}}"
         f"<extra>{look['name']}</extra>",
     )

@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from analysis.axis import AXES
+from analysis.axis import AXES, Axis
 from analysis.banners import banner
-from analysis.compare.advice import CHANGES
+from analysis.compare.advice import CHANGES, SAME
 from analysis.compare.differences import FACTORS, RESOLVED, Difference
 from analysis.compare.estimates import BETTER, WORSE
 from analysis.compare.identity import ArmIdentity, Matching
@@ -43,9 +43,20 @@ def findings(changes: Sequence[RatioChange], served: Section, objective: str) ->
         )
     if len(moved) > NAMED:
         found.append(f"it changes at {len(moved) - NAMED} more levels, see the table")
-    if not moved:
-        found.append("the recommendation is the same wherever both sweeps have one")
-    return tuple(found)
+    same = sorted(set(frame.loc[frame["change"].eq(SAME), "level"]))
+    found.append(_same_words(same, axis, moved=bool(moved)))
+    return tuple(words for words in found if words)
+
+
+def _same_words(levels: Sequence[float], axis: Axis, *, moved: bool) -> str:
+    """Return where both sweeps recommend the same; empty where there is only the change, told before it."""
+    if not levels:
+        return "" if moved else "at no level do both sweeps have a recommendation"
+    told = [axis.at(level) for level in levels]
+    where = ", ".join(told) if len(told) <= NAMED else f"{len(told)} levels from {told[0]} to {told[-1]}"
+    return f"the recommendation is the same at {where}" + (
+        "" if moved else ": at every level where both sweeps have one"
+    )
 
 
 def change_words(found: RatioChange) -> str:

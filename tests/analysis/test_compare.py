@@ -12,7 +12,7 @@ from scipy import stats
 from analysis.compare.comparison import Comparison, compare_sweeps
 from analysis.compare.differences import RESOLVED, find_differences
 from analysis.compare.estimates import BETTER, WORSE, Estimate, change, judge
-from analysis.compare.figure import comparison_figure
+from analysis.compare.figure import PALE, comparison_figure
 from analysis.compare.identity import ArmIdentity, match
 from analysis.compare.refusals import ComparisonError
 from analysis.frame import Sweep, cells_frame
@@ -107,7 +107,9 @@ def test_equals_show_no_difference():
     assert found.section("ratios").frame["verdict"].tolist() == ["no difference"] * 2
     assert found.section("recommendations").frame["change"].tolist() == ["stays"] * 2
     assert set(found.section("crossings").frame["moved"]) == {"not apart"}
-    assert found.findings[-1] == "the recommendation is the same wherever both sweeps have one"
+    assert found.findings[-1] == (
+        "the recommendation is the same at C=4, C=16: at every level where both sweeps have one"
+    )
     assert found.caveats[0].startswith("nothing differs")
 
 
@@ -373,6 +375,21 @@ def test_the_figure_has_both_curves_and_takes_no_markup():
     assert all("<b>" not in trace.name and "forced" in trace.name for trace in figure.plot.data)
     assert all(trace.error_y.visible for trace in figure.plot.data)
     json.loads(json.dumps(found.to_dict(), allow_nan=False))
+
+
+def test_what_one_sweep_alone_has_is_pale_or_named():
+    """A has C=1 and another drafter, which B has not; both have C=4."""
+    other = Arm(label="tp1/mtp-k1", drafter="mtp", k=1, tokens=1.5)
+    found = compare_sweeps(
+        made("a", [*arms(), other], levels=(1, 4), blocks=2), made("b", arms(), levels=(4,), blocks=2, seed=1)
+    )
+    figure = comparison_figure(found)
+    (pale,) = (trace for trace in figure.plot.data if trace.opacity == PALE)
+    assert (list(pale.x), pale.mode) == ([1], "markers")
+    assert pale.y[0] == pytest.approx(total(STEPS[1]), rel=0.01)
+    assert "Pale marks without a line: a ratio in one sweep only" in figure.reading
+    assert figure.reading.endswith("Only in A, and not drawn: tp1/mtp-k1.")
+    assert not any("in B, and not drawn" in line for line in (figure.reading, *found.findings))
 
 
 def test_without_any_ratio_the_figure_says_so():
