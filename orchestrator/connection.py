@@ -19,7 +19,7 @@ REACH_SECONDS = 10.0
 """Longest wait for a head node to take a connection."""
 
 _LOCAL_STARTS = 3
-"""Starts of a local Ray: it gives its processes 30 s, which a busy machine with cold caches can exceed, once."""
+"""Starts of a local Ray: it gives its processes 30 s, which a busy machine with cold caches exceeds once."""
 
 
 def connect(cluster: Cluster) -> bool:
@@ -39,8 +39,8 @@ def connect(cluster: Cluster) -> bool:
             f"no Ray cluster can be used at cluster.address={cluster.address} ({said}). Start one with `ray "
             "start --head`, or leave cluster.address out for a Ray of this machine"
             if cluster.address
-            else f"a local Ray did not start in {_LOCAL_STARTS} attempts ({said}). Ray gives its processes 30 s "
-            "each time: on a busy machine run the same words again later"
+            else f"a local Ray did not start in {_LOCAL_STARTS} attempts ({said}). Ray gives its processes "
+            "30 s each time: on a busy machine run the same words again later"
         )
         raise RayUnavailableError(message) from error
     return True

@@ -22,7 +22,7 @@ def raylets() -> list[psutil.Process]:
 # Ray's own handles of the first start's processes, which it forgets unwaited
 @pytest.mark.filterwarnings("ignore:.*Popen.__del__:pytest.PytestUnraisableExceptionWarning")
 def test_a_local_ray_whose_first_node_is_lost_is_started_again_and_leaves_nothing_of_the_first():
-    killed = []
+    killed: list[psutil.Process] = []
 
     def kill_the_first() -> None:
         deadline = time.monotonic() + 120
