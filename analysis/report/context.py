@@ -16,6 +16,7 @@ from analysis.objectives import OBJECTIVES, Objective
 from analysis.recommendation import recommend
 from analysis.report.engines import Difference, command_lines, differences
 from analysis.report.provenance import gate_counts, identity_facts, provenance, refused_arms
+from analysis.report.section import gathered
 from analysis.report.summary_tables import summary_sections
 from analysis.section import Section
 from analysis.sections import SECTIONS
@@ -59,6 +60,12 @@ class Chapter:
     """Those that its figures name and that no earlier chapter has."""
     elsewhere: tuple[Section, ...] = ()
     """Those that an earlier chapter has."""
+
+    @property
+    def boxes(self) -> tuple[Section, ...]:
+        """Its tables as they are shown; what is missing for one reason, a figure's included, is said once."""
+        told = [figure.missing for figure in self.figures if figure.plot is None]
+        return gathered(self.tables, told)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +129,7 @@ class Page:
     def rest(self) -> tuple[Section, ...]:
         """Sections that no figure names."""
         named = {section.name for chapter in self.chapters for section in chapter.tables}
-        return tuple(section for section in self.sections if section.name not in named)
+        return gathered(section for section in self.sections if section.name not in named)
 
     @property
     def blocks(self) -> int:
@@ -202,7 +209,7 @@ def _chapters(sweep: Sweep, summary: Summary, sections: Sequence[Section]) -> It
             heading=name.replace("_", " ").capitalize(),
             figures=figures,
             tables=tuple(known[key] for key in named if key not in shown),
-            elsewhere=tuple(known[key] for key in named if key in shown),
+            elsewhere=tuple(known[key] for key in named if key in shown and not known[key].frame.empty),
         )
         shown.update(named)
 

@@ -35,7 +35,7 @@ def render_markdown(page: Page, pictures: Mapping[str, str]) -> str:
     sweep, marks = shlex.quote(str(page.directory)), arm_marks(page.sweep.cells)
     for chapter in page.chapters:
         lines += _chapter(chapter, pictures)
-        for section in chapter.tables:
+        for section in chapter.boxes:
             lines += section_lines(section, marks, sweep=sweep, level=3)
         if chapter.elsewhere:
             named = "; ".join(section.title for section in chapter.elsewhere)

@@ -1,6 +1,7 @@
 """A section as text, cell by cell: the same words in the report and in the terminal."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from analysis import axis
@@ -9,6 +10,27 @@ from analysis.section import Section
 
 LEVEL = "level"
 """Column of a section that has the load level's number."""
+
+
+def gathered(sections: Iterable[Section], told: Collection[str] = ()) -> tuple[Section, ...]:
+    """Return sections, with those that are empty for one and the same reason gathered in the first of them.
+
+    Args:
+        sections: in the order in which they are shown.
+        told: reasons that stand beside them already: what is empty for one of these is left out.
+    """
+    found: list[Section] = []
+    empty: dict[str, int] = {}
+    for section in sections:
+        if not section.frame.empty:
+            found.append(section)
+        elif section.missing in empty:
+            place = empty[section.missing]
+            found[place] = replace(found[place], title=f"{found[place].title}; {section.title}")
+        elif section.missing not in told:
+            empty[section.missing] = len(found)
+            found.append(section)
+    return tuple(found)
 
 
 def heading(column: str) -> str:

@@ -161,11 +161,19 @@ def test_what_is_untrusted_stays_text(html: str, tags: Tags) -> None:
     assert tags.text.count(EVIL) == 2  # a gate's message and a log tail
 
 
-def test_chapters_and_tables_are_those_of_the_tables(tags: Tags) -> None:
+def test_chapters_and_tables_are_those_of_the_tables(page: Page, tags: Tags) -> None:
     places = {attributes["id"] for _, attributes in tags.tags if attributes.get("id")}
     assert places >= set(FIGURES)
-    made = {f"table-{name}" for name in (*SECTIONS, "verdicts", "crossovers", "baselines", "aa_spread")}
-    assert places >= made
+    made = {section.name for section in page.sections if not section.frame.empty}
+    assert made >= {"verdicts", "crossovers", "baselines", "aa_spread", "recommendation"}
+    assert places >= {f"table-{name}" for name in made}
+    shown = [section.name for chapter in page.chapters for section in chapter.boxes] + [
+        section.name for section in page.rest
+    ]
+    reasons = [section.missing for section in page.sections if section.name in shown and section.frame.empty]
+    assert len(reasons) == len(set(reasons)), "what is missing for one reason is said once"
+    reasons += [figure.missing for figure in page.drawn if figure.plot is None]
+    assert all(section.missing in reasons for section in page.sections if section.frame.empty)
     ids = [attributes["id"] for _, attributes in tags.tags if attributes.get("id")]
     assert len(ids) == len(set(ids))
     targets = {

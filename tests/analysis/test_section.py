@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.report.section import heading, table_rows
+from analysis.report.section import gathered, heading, table_rows
 from analysis.section import Section
 
 FRAME = pd.DataFrame(
@@ -61,3 +61,13 @@ def test_an_empty_table_says_why_and_every_column_is_explained():
     with pytest.raises(AssertionError, match="blocks"):
         section(columns={name: told for name, told in MEANING.items() if name != "blocks"})
     assert section(frame=FRAME.head(0), missing="run it").to_dict()["missing"] == "run it"
+
+
+def test_what_is_empty_for_one_reason_is_said_once():
+    full = Section(name="a", title="A", frame=pd.DataFrame({"x": [1]}), columns={"x": "a number"})
+    lost, too = (Section(name=name, title=name.upper(), missing="no drafter was swept") for name in "bc")
+    other = Section(name="d", title="D", missing="no cell was measured")
+    found = gathered([lost, full, other, too])
+    assert [(section.name, section.title) for section in found] == [("b", "B; C"), ("a", "A"), ("d", "D")]
+    assert found[0].missing == "no drafter was swept"
+    assert gathered([lost, full, too], told=["no drafter was swept"]) == (full,)
