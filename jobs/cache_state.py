@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from engines.nearest import did_you_mean
 from jobs.errors import JobError
 
 COLD = "cold"
@@ -56,16 +57,18 @@ class CachePlan:
 
     def __post_init__(self) -> None:
         if self.state not in STATES:
-            message = f"cache.state is {self.state!r}; choose one of {', '.join(STATES)}"
+            guess = did_you_mean(self.state, STATES)
+            message = f"cache.state is {self.state!r}{guess}; choose one of {', '.join(STATES)}"
             raise ValueError(message)
         if self.expect not in EXPECTATIONS:
-            message = f"cache.expect is {self.expect!r}; choose one of {', '.join(EXPECTATIONS)}"
+            guess = did_you_mean(self.expect, EXPECTATIONS)
+            message = f"cache.expect is {self.expect!r}{guess}; choose one of {', '.join(EXPECTATIONS)}"
             raise ValueError(message)
         tokens = self.prime if type(self.prime) is int else None
         if self.prime not in PRIMES and (tokens is None or tokens < 1):
             message = (
-                f"cache.prime is {self.prime!r}; choose one of {', '.join(PRIMES)}, or a number of tokens "
-                "above 0"
+                f"cache.prime is {self.prime!r}{did_you_mean(self.prime, PRIMES)}; choose one of "
+                f"{', '.join(PRIMES)}, or a number of tokens above 0"
             )
             raise ValueError(message)
         if not self.reset_seconds >= 0:

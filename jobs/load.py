@@ -8,6 +8,8 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
+from engines.nearest import did_you_mean
+
 CONCURRENCY: Final = "concurrency"
 RATE: Final = "rate"
 RATE_SCALE: Final = "rate_scale"
@@ -142,7 +144,8 @@ class LoadLevel:
             )
             raise ValueError(message)
         if self.process is not None and self.process not in PROCESSES:
-            message = f"load.process is {self.process!r}; choose one of {', '.join(PROCESSES)}"
+            guess = did_you_mean(self.process, PROCESSES)
+            message = f"load.process is {self.process!r}{guess}; choose one of {', '.join(PROCESSES)}"
             raise ValueError(message)
         if self.process == TRACE and self.rate is not None:
             message = (

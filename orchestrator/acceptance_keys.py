@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from engines.nearest import did_you_mean
 from orchestrator.errors import ConfigError
 
 PREFIX = "drafter.acceptance"
@@ -31,7 +32,8 @@ def settled(settings: Mapping[str, Any] | None, choices: Mapping[str, str]) -> d
     given = dict(settings or {})
     for key in given:
         if key not in ACCEPTANCE_KEYS:
-            message = f"there is no key {PREFIX}.{key}; {PREFIX} has {', '.join(ACCEPTANCE_KEYS)}"
+            guess = did_you_mean(key, ACCEPTANCE_KEYS)
+            message = f"there is no key {PREFIX}.{key}{guess}; {PREFIX} has {', '.join(ACCEPTANCE_KEYS)}"
             raise ConfigError(message)
     own = {key.removeprefix(f"{PREFIX}.") for key in choices if key.startswith(f"{PREFIX}.")}
     own |= set(re.findall(r"(\w+)\s*:", choices.get(PREFIX, "")))

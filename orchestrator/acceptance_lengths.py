@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 
 from engines.acceptance import Acceptance, Source
+from engines.nearest import did_you_mean
 from orchestrator.errors import ConfigError
 
 _KEY = "drafter.acceptance"
@@ -134,5 +135,5 @@ def _chosen(rows: Mapping[str, Any], row: str | None, path: str) -> str:
     elif found:
         message = f"{_KEY}.file={path} has the rows {', '.join(found)}; choose one with {_KEY}.row"
     else:
-        message = f"{_KEY}.row={row} is no row of {path}; it has {', '.join(rows)}"
+        message = f"{_KEY}.row={row} is no row of {path}{did_you_mean(row, rows)}; it has {', '.join(rows)}"
     raise ConfigError(message)

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from analysis.untrusted import plain
 from engines.errors import EngineError
+from engines.nearest import did_you_mean
 from jobs.errors import JobError
 from orchestrator.errors import SpecloadError
 from orchestrator.interrupts import Interrupted
@@ -224,8 +225,8 @@ def _other(words: Sequence[str]) -> int:
         print(usage(), file=sys.stderr)
         return 2
     else:
-        known = ", ".join(command.name for command in COMMANDS)
-        _tell(f"there is no command {first!r}; commands are {known}")
+        known = [command.name for command in COMMANDS]
+        _tell(f"there is no command {first!r}{did_you_mean(first, known)}; commands are {', '.join(known)}")
         return 2
     return 0
 

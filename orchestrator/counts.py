@@ -64,6 +64,11 @@ class Counts:
     @property
     def words(self) -> str:
         """`9 cells: 7 measured, 2 invalid`."""
+        return f"{counted(self.done, 'cell')}: {self.outcomes}"
+
+    @property
+    def outcomes(self) -> str:
+        """`7 measured, 2 invalid`."""
         told = [
             f"{count} {word}"
             for count, word in (
@@ -74,4 +79,4 @@ class Counts:
             )
             if count or word == MEASURED
         ]
-        return f"{counted(self.done, 'cell')}: {', '.join(told)}"
+        return ", ".join(told)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from orchestrator.errors import ConfigError
+from orchestrator.known_keys import unknown_key
 from orchestrator.sweep import Point
 
 NOT = "not"
@@ -44,9 +45,8 @@ def _value(point: Point, key: str) -> Any:
     try:
         return point.at(key)
     except KeyError:
-        message = (
-            f"exclude names the key {key!r}, which does not exist; `specload sweep --cfg job` shows them"
-        )
+        wrong = unknown_key(key) or "that is not in this configuration"
+        message = f"exclude names the key {key!r}: {wrong}; `specload sweep --cfg job` shows them"
         raise ConfigError(message) from None
 
 

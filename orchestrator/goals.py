@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from analysis.objectives import OBJECTIVES
+from engines.nearest import did_you_mean
 from jobs.slo import Slo
 from orchestrator.errors import ConfigError
 
@@ -28,7 +29,8 @@ def check_objective(name: str, slo: Slo) -> None:
         ConfigError: the message names what can be chosen.
     """
     if name not in OBJECTIVES:
-        message = f"design.objective is {name!r}; choose one of {', '.join(OBJECTIVES)}"
+        guess = did_you_mean(name, OBJECTIVES)
+        message = f"design.objective is {name!r}{guess}; choose one of {', '.join(OBJECTIVES)}"
         raise ConfigError(message)
     if OBJECTIVES[name].metric.startswith("slo/") and not slo.limits:
         message = (

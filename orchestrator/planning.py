@@ -9,6 +9,7 @@ from typing import Any
 
 from engines.base import Site
 from engines.digest import canonical_json
+from engines.nearest import did_you_mean
 from engines.registry import engine_named
 from engines.spec import EngineConfig, Model
 from jobs.load import LoadLevel
@@ -176,7 +177,10 @@ def engine_configs(points: Sequence[Point]) -> list[EngineConfig]:
         python = _interpreter(engine["python"])
         known = (engine["name"], python)
         if engine["device"] not in _CPUS_PER_DEVICE:
-            message = f"engine.device is {engine['device']!r}; choose one of {', '.join(_CPUS_PER_DEVICE)}"
+            guess = did_you_mean(engine["device"], _CPUS_PER_DEVICE)
+            message = (
+                f"engine.device is {engine['device']!r}{guess}; choose one of {', '.join(_CPUS_PER_DEVICE)}"
+            )
             raise ConfigError(message)
         if known not in versions:
             versions[known] = engine_named(engine["name"]).version(python, device=engine["device"])

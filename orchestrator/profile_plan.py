@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engines.digest import digest
+from engines.nearest import did_you_mean
 from engines.registry import engine_named
 from engines.spec import EngineConfig
 from jobs.profile.runner import MARGIN_STEPS, can_trace
@@ -135,7 +136,8 @@ def _find(plan: Plan, word: str) -> Arm:
             message = f"arm {entry.arm.label} may not run: {entry.reason}"
             raise ConfigError(message)
     arms = ", ".join(f"{arm.label} ({arm.digest[:10]})" for arm in plan.arms)
-    message = f"{word!r} names {len(found) or 'none'} of the plan's arms: {arms}"
+    guess = "" if found else did_you_mean(word, (arm.label for arm in plan.arms))
+    message = f"{word!r} names {len(found) or 'none'} of the plan's arms{guess}: {arms}"
     raise ConfigError(message)
 
 

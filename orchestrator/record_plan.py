@@ -18,11 +18,12 @@ from jobs.workload.rank import hashed_rank
 from jobs.workload.recorded import FORMAT, RecordingHeader, RecordingIdentity
 from jobs.workload.tokenizer import tokenizer_for
 from orchestrator.errors import ConfigError
+from orchestrator.known_keys import OPEN_MAPS
 from orchestrator.plan import Cluster, Timeouts
 from orchestrator.planning import check_settings, cluster_for, engine_configs
 from orchestrator.schema import WorkloadSchema
 from orchestrator.secrecy import check_no_secrets
-from orchestrator.sweep import OPEN_MAPS, Point
+from orchestrator.sweep import Point
 
 _GROUPS = ("engine", "model", "workload", "layout", "cluster", "timeouts", "experiment", "seed")
 """Groups and keys that a recording depends on."""

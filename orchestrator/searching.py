@@ -9,6 +9,7 @@ from analysis.bundles import LARGEST
 from analysis.frame import cells_frame
 from analysis.objectives import CROSSOVERS
 from engines.digest import seed_of
+from engines.nearest import did_you_mean
 from jobs.result import SEARCH, CellResult
 from orchestrator.blocks import schedule
 from orchestrator.confirming import Proposal
@@ -31,7 +32,10 @@ def search_plan(load: Mapping[str, Any], design: Mapping[str, Any]) -> SearchPla
     if kind is None:
         return None
     if kind not in SEARCHES:
-        message = f"load.search is {kind!r}; choose {' or '.join(SEARCHES)}, or null for the levels as given"
+        guess = did_you_mean(kind, SEARCHES)
+        message = (
+            f"load.search is {kind!r}{guess}; choose {' or '.join(SEARCHES)}, or null for the levels as given"
+        )
         raise ConfigError(message)
     if load["search_width"] <= 1.0 or load["search_rounds"] < 1:
         message = (

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from engines.digest import canonical_json
+from engines.nearest import did_you_mean
 from engines.spec import EngineConfig
 from orchestrator.errors import ConfigError
 from orchestrator.plan import Arm
@@ -24,7 +25,8 @@ def check_share(share: str) -> None:
         ConfigError: names the key and the ways there are.
     """
     if share not in SHARES:
-        message = f"design.share is {share!r}; choose one of {', '.join(SHARES)}"
+        guess = did_you_mean(share, SHARES)
+        message = f"design.share is {share!r}{guess}; choose one of {', '.join(SHARES)}"
         raise ConfigError(message)
 
 

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
@@ -24,15 +24,14 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from orchestrator.acceptance_keys import settled
 from orchestrator.errors import ConfigError
-from orchestrator.schema import SpecloadSchema, register
+from orchestrator.hydra_words import hydra_words
+from orchestrator.known_keys import check_known
+from orchestrator.schema import register
 
 CONFIG_PATH = "pkg://conf"
 _FOLDERS = ("hydra.run.dir", "hydra.sweep.dir")
-OPEN_MAPS = ("engine.flags.", "engine.env.", "drafter.options.")
 _PLACES = ("-cp", "--config-path", "-cn", "--config-name", "-cd", "--config-dir")
 _OPTIONS_WITH_VALUE = ("-c", "--cfg", "-p", "--package", "--experimental-rerun", *_PLACES)
-_NOISE = ("full_key:", "object_type=", "reference_type=", "Config search path", "provider=")
-"""Lines of a Hydra message that say nothing to a user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +82,7 @@ def collect(arguments: Sequence[str], *, program: str = "specload sweep") -> tup
         try:
             append()
         except (HydraException, OmegaConfBaseException) as error:
-            raise ConfigError(_paragraph(error)) from error
+            raise ConfigError(hydra_words(error)) from error
     # Not within Hydra, which would print the words of the command line before the reason.
     return tuple(_checked(point) for point in points)
 
@@ -131,28 +130,11 @@ def _checked(point: Point) -> Point:
     Raises:
         ConfigError: a key that does not exist, no number, or two forms of acceptance.
     """
-    _check_known(point.config, SpecloadSchema)
+    check_known(point.config)
     _check_finite(point.config)
     drafter = point.at("drafter")
     drafter = {**drafter, "acceptance": settled(drafter["acceptance"], point.choices)}
     return dataclasses.replace(point, config={**point.config, "drafter": drafter})
-
-
-def _check_known(config: Mapping[Any, Any], schema: type, prefix: str = "") -> None:
-    """Refuse keys that Hydra's `+` added where the schema has no open map: nothing would ever read them.
-
-    Raises:
-        ConfigError: names the first such key and its neighbours.
-    """
-    fields = {field.name: field.type for field in dataclasses.fields(schema)}
-    for key, value in config.items():
-        if key not in fields:
-            where = prefix.rstrip(".") or "the top level"
-            message = f"there is no key {prefix}{key}; {where} has {', '.join(fields)}"
-            raise ConfigError(message)
-        for kind in (fields[key], *get_args(fields[key])):  # the parts of an optional section, too
-            if isinstance(kind, type) and dataclasses.is_dataclass(kind) and isinstance(value, Mapping):
-                _check_known(value, kind, f"{prefix}{key}.")
 
 
 def _check_finite(value: Any, key: str = "") -> None:
@@ -170,34 +152,6 @@ def _check_finite(value: Any, key: str = "") -> None:
     elif isinstance(value, float) and not math.isfinite(value):
         message = f"{key} is {value}, which is no number that anything can be set to; give a finite one"
         raise ConfigError(message)
-
-
-def _paragraph(error: BaseException) -> str:
-    """Return Hydra's message as one paragraph: what it says, its causes, the options, and a hint."""
-    texts = [str(error)]
-    while (cause := error.__cause__) is not None:
-        error = cause
-        texts.append(str(error))
-    lines = dict.fromkeys(" ".join(line.split()) for text in texts for line in text.splitlines())
-    said, options = "", ""
-    for line in lines:
-        if not line or line.startswith(_NOISE):
-            continue
-        if line.startswith("Available options"):
-            options = line.rstrip(":") + ": "
-        elif options:
-            options += f"{line}, "
-        elif line.startswith("To append to your config use +") and not line.split("+")[1].startswith(
-            OPEN_MAPS
-        ):
-            continue
-        else:
-            said += f"{line.rstrip('.:;')}. "
-    if "ListConfig" in said:
-        said += "This key is a list: write it in brackets and quotes, as in 'key=[a,b]'. "
-    options = f"{options.rstrip(', ')}. " if options else ""
-    hint = "`specload sweep --help` lists the groups, `specload sweep --cfg job` shows every key."
-    return f"{said}{options}{hint}"
 
 
 @contextlib.contextmanager

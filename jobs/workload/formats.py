@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engines.nearest import did_you_mean
 from jobs.errors import MissingRepliesError, WorkloadError
 from jobs.workload.abench import read_abench
 from jobs.workload.azure import read_azure
@@ -132,7 +133,9 @@ def format_named(name: str) -> Format:
         WorkloadError: there is none; the message names those there are.
     """
     if name not in FORMATS:
-        message = f"workload.format is {name!r}; known formats: {', '.join(FORMATS)}"
+        message = (
+            f"workload.format is {name!r}{did_you_mean(name, FORMATS)}; known formats: {', '.join(FORMATS)}"
+        )
         raise WorkloadError(message)
     return FORMATS[name]
 

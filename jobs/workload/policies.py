@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
+from engines.nearest import did_you_mean
 from jobs.errors import WorkloadError
 
 DROP = "drop"
@@ -51,7 +52,8 @@ class Policies:
         for key, known in (("fit", FITS), ("output", OUTPUTS), ("gaps", GAPS)):
             value = getattr(self, key)
             if value not in known:
-                message = f"workload.{key} is {value!r}; choose {', '.join(known[:-1])} or {known[-1]}"
+                guess = did_you_mean(value, known)
+                message = f"workload.{key} is {value!r}{guess}; choose {', '.join(known[:-1])} or {known[-1]}"
                 raise WorkloadError(message)
         for key in ("limit", "max_turns", "output_tokens", "max_output_tokens"):
             value = getattr(self, key)

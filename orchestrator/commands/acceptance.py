@@ -1,7 +1,6 @@
 """`specload acceptance`: acceptance that was asked for or built in, against what the engine counted."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from orchestrator.built_acceptance import built_lengths
 from orchestrator.commands.as_json import add_json, print_json
@@ -18,7 +17,7 @@ SUMMARY = (
 def run(arguments: Sequence[str]) -> int:
     """Print the table; 1 where an arm differs."""
     parser = Parser(prog="specload acceptance", description=SUMMARY)
-    parser.add_argument("sweep", type=Path, help="results/SWEEP")
+    parser.add_sweep("sweep", help="results/SWEEP, or SWEEP alone")
     add_json(parser)
     options = parser.parse_args(arguments)
     # Late: pandas takes a second to load, and `--help` should not wait for it.

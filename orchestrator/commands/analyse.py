@@ -1,8 +1,8 @@
 """`specload analyse`: the parts of a sweep's analysis as tables, or as JSON."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
+from engines.nearest import did_you_mean
 from orchestrator.commands.as_json import add_json, print_json
 from orchestrator.commands.parser import Parser
 from orchestrator.errors import ConfigError
@@ -21,7 +21,7 @@ def run(arguments: Sequence[str]) -> int:
         prog="specload analyse",
         description=SUMMARY,
     )
-    parser.add_argument("sweep", type=Path, help="results/SWEEP")
+    parser.add_sweep("sweep", help="results/SWEEP, or SWEEP alone")
     parser.add_argument("section", nargs="*", help="names of parts")
     parser.add_argument("--list", action="store_true", help="print the names of the parts only")
     parser.add_argument("--explain", action="store_true", help="define every column below its table")
@@ -41,7 +41,8 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     unknown = [name for name in options.section if name not in SECTIONS]
     if unknown:
-        message = f"there is no part {', '.join(unknown)}; parts are {', '.join(SECTIONS)}"
+        named = ", ".join(f"{name}{did_you_mean(name, SECTIONS)}" for name in unknown)
+        message = f"there is no part {named}; parts are {', '.join(SECTIONS)}"
         raise ConfigError(message)
     read_plan(options.sweep)  # what was changed by hand is told before it is counted
     sweep = load_sweep(options.sweep)

@@ -1,7 +1,6 @@
 """`specload capacity`: what the KV caches of a sweep's arms hold, and what a drafter took of them."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from orchestrator.capacity_tables import capacity_tables
 from orchestrator.commands.as_json import add_json, print_json
@@ -19,7 +18,7 @@ SUMMARY = (
 def run(arguments: Sequence[str]) -> int:
     """Print the tables of one sweep."""
     parser = Parser(prog="specload capacity", description=SUMMARY)
-    parser.add_argument("sweep", type=Path, help="results/SWEEP")
+    parser.add_sweep("sweep", help="results/SWEEP, or SWEEP alone")
     add_json(parser)
     options = parser.parse_args(arguments)
     # Late: pandas and scipy take a second to load, and `--help` should not wait for them.

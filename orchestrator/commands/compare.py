@@ -27,8 +27,8 @@ SUMMARY = (
 def run(arguments: Sequence[str]) -> int:
     """Print the comparison of two sweeps."""
     parser = Parser(prog="specload compare", description=SUMMARY)
-    parser.add_argument("a", type=Path, metavar="A", help="results/SWEEP that is compared with")
-    parser.add_argument("b", type=Path, metavar="B", help="results/SWEEP that is compared")
+    parser.add_sweep("a", metavar="A", help="results/SWEEP that is compared with")
+    parser.add_sweep("b", metavar="B", help="results/SWEEP that is compared")
     parser.add_argument(
         "--objective", help="compare on this and not on the plans': total, output, user_speed, ..."
     )

@@ -21,6 +21,23 @@ from orchestrator.retries import ASKABLE
 from orchestrator.saved import Saved
 from orchestrator.sweep import collect, config_folder
 
+_HYDRAS = (
+    "--hydra-help",
+    "--version",
+    "--cfg",
+    "--resolve",
+    "--package",
+    "--run",
+    "--multirun",
+    "--shell-completion",
+    "--config-path",
+    "--config-name",
+    "--config-dir",
+    "--experimental-rerun",
+    "--info",
+)
+"""Options that are Hydra's."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
@@ -89,7 +106,12 @@ def parse(name: str, summary: str, arguments: Sequence[str]) -> tuple[argparse.N
             action="store_true",
             help="ask no cluster: leave the plan at the results URL and print the driver's command line",
         )
-    return parser.parse_known_args(arguments)
+    options, words = parser.parse_known_args(arguments)
+    for word in words:
+        if word.startswith("--") and not any(option.startswith(word.partition("=")[0]) for option in _HYDRAS):
+            message = f"there is no option {word}{parser.meant(word)}; `specload {name} --help` lists them"
+            raise ConfigError(message)
+    return options, words
 
 
 def _add_profile_options(parser: argparse.ArgumentParser) -> None:

@@ -33,7 +33,7 @@ def run(arguments: Sequence[str]) -> int:
     from analysis.goodput import checked, goodput, limits_of  # noqa: PLC0415 - see above
     from analysis.recommendation import recommend  # noqa: PLC0415 - see above
     from analysis.recommendation_table import recommendation_section  # noqa: PLC0415 - see above
-    from analysis.summary import summarise  # noqa: PLC0415 - see above
+    from analysis.summary import summary_of  # noqa: PLC0415 - see above
     from analysis.traffic import fleet_load  # noqa: PLC0415 - see above
     from analysis.traffic_file import read_traffic  # noqa: PLC0415 - see above
     from orchestrator.recommending import advice_view, advise  # noqa: PLC0415 - see above
@@ -55,7 +55,7 @@ def run(arguments: Sequence[str]) -> int:
         load = fleet_load(traffic, servers=options.servers, hold=options.max_hold)
         fleet = fleet_value(sweep, found, load, today=options.today)
         sections.append(fleet_section(found, fleet, load, price=price, currency=currency))
-    summary = summarise(sweep.results, threshold=sweep.threshold, objective=found.objective)
+    summary = summary_of(sweep, objective=found.objective)
     advice = advise(plan, sweep, found, decision(sweep, summary, found), sections)
     if options.json:
         print_json(advice.to_dict())
@@ -69,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="specload recommend",
         description=SUMMARY,
     )
-    parser.add_argument("sweep", type=Path, help="results/SWEEP")
+    parser.add_sweep("sweep", help="results/SWEEP, or SWEEP alone")
     parser.add_argument(
         "--objective", help="choose on this and not on the plan's: total, output, goodput, ..."
     )

@@ -1,7 +1,6 @@
 """`specload report`: make a sweep's report anew from its folder, as page, Markdown and pictures."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from orchestrator.commands.as_json import add_json, print_json
 from orchestrator.commands.parser import Parser
@@ -18,7 +17,7 @@ SUMMARY = (
 def run(arguments: Sequence[str]) -> int:
     """Rebuild the report of one sweep."""
     parser = Parser(prog="specload report", description=SUMMARY)
-    parser.add_argument("sweep", type=Path, help="results/SWEEP")
+    parser.add_sweep("sweep", help="results/SWEEP, or SWEEP alone")
     parser.add_argument(
         "--threshold", type=float, help="another practical threshold than the plan's, as a share"
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from engines.nearest import did_you_mean
 from engines.registry import ENGINES
 from orchestrator.commands.as_json import add_json, print_json
 from orchestrator.commands.parser import Parser
@@ -22,7 +23,8 @@ def run(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     unknown = [name for name in options.engine if name not in ENGINES]
     if unknown:
-        parser.error(f"there is no engine {unknown[0]!r}; choose from {', '.join(sorted(ENGINES))}")
+        guess = did_you_mean(unknown[0], ENGINES)
+        parser.error(f"there is no engine {unknown[0]!r}{guess}; choose from {', '.join(sorted(ENGINES))}")
     engines = [ENGINES[name] for name in options.engine or sorted(ENGINES)]
     if options.json:
         print_json({"rules": rules_facts(engines)})

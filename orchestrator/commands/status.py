@@ -11,7 +11,7 @@ from rich.table import Table
 from orchestrator.commands.as_json import add_json, print_json
 from orchestrator.commands.cluster import add_address, first_line, located, when
 from orchestrator.commands.parser import Parser
-from orchestrator.errors import ConfigError
+from orchestrator.errors import ConfigError, SubmitError
 from orchestrator.job_server import JobServer
 from orchestrator.live import status_view
 from orchestrator.remote import RemoteFolder
@@ -19,6 +19,7 @@ from orchestrator.results_root import is_url
 from orchestrator.secrecy import check_url, redacted
 from orchestrator.status import FILE, RUNNING, Status, parse_status, read_status, stopped
 from orchestrator.submission import Submission
+from orchestrator.sweep_folder import no_sweep, sweep_folder
 from orchestrator.tables import console
 
 SUMMARY = "Show how far a sweep is. Without a sweep: what was submitted to the cluster."
@@ -44,16 +45,16 @@ def run(arguments: Sequence[str]) -> int:
         else:
             _list(out, found)
         return 0
-    if Path(options.sweep).exists() and options.address is None:
-        status = read_status(Path(options.sweep))
-        plan = shlex.quote(str(Path(options.sweep) / "plan.json"))
+    if options.address is None and (folder := _folder(options.sweep)) is not None:
+        status = read_status(folder)
+        plan = shlex.quote(str(folder / "plan.json"))
         view = status_view(status, go_on=f"specload sweep --from {plan}")
     elif is_url(options.sweep):
         check_url("the sweep's URL", options.sweep)
         status = _at_url(RemoteFolder.at(options.sweep))
         view = status_view(status)
     else:
-        server, submission = located(options.address, options.sweep)
+        server, submission = _submitted(options.address, options.sweep)
         if options.json:
             print_json({"submission": _facts(submission), "status": _status(submission)})
         else:
@@ -64,6 +65,29 @@ def run(arguments: Sequence[str]) -> int:
     else:
         out.print(view)
     return 0
+
+
+def _folder(sweep: str) -> Path | None:
+    """Return the sweep's folder, or the file, that a word names on this machine; None where it names none."""
+    path = Path(sweep)
+    if path.is_file():
+        return path
+    try:
+        return sweep_folder(path)
+    except ConfigError:
+        if path.exists():
+            raise
+        return None  # a cluster may know the name
+
+
+def _submitted(address: str | None, sweep: str) -> tuple[JobServer, Submission]:
+    try:
+        return located(address, sweep)
+    except SubmitError as error:
+        if address is not None:
+            raise
+        message = f"{no_sweep(Path(sweep))}; and as for a sweep on a cluster: {error}"
+        raise SubmitError(message) from error
 
 
 def _facts(found: Submission) -> dict[str, object]:

@@ -58,7 +58,7 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     out.print(verdict_table(outcome.summary))
     out.print(crossover_lines(outcome.summary))
-    out.print(f"this run: {outcome.new.words}; {counted(outcome.engine_starts, 'engine start')}")
+    out.print(f"this run: {outcome.new.outcomes}; {counted(outcome.engine_starts, 'engine start')}")
     out.print(f"decision: {outcome.report.decision}")
     out.print(f"report: {outcome.report.html}")
     if url is not None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from jobs.result import MEASURED
 from orchestrator.commands.as_json import add_json, print_json
@@ -20,7 +19,7 @@ SUMMARY = "Record in MLflow every cell of a sweep that its store lacks, with rat
 def run(arguments: Sequence[str]) -> int:
     """Record what is missing; done twice, the second time finds nothing to do."""
     parser = Parser(prog="specload sync", description=SUMMARY)
-    parser.add_argument("sweep", type=Path, help="results/SWEEP")
+    parser.add_sweep("sweep", help="results/SWEEP, or SWEEP alone")
     parser.add_argument("--uri", help="another store than the plan's, for instance one that was disabled")
     add_json(parser)
     options = parser.parse_args(arguments)

@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from orchestrator.commands.as_json import add_json, print_json
 from orchestrator.commands.parser import Parser
@@ -23,7 +22,7 @@ def run(arguments: Sequence[str]) -> int:
         prog="specload target",
         description=SUMMARY,
     )
-    parser.add_argument("sweep", type=Path, nargs="?", help="results/SWEEP")
+    parser.add_sweep("sweep", nargs="?", help="results/SWEEP, or SWEEP alone")
     parser.add_argument("--speedup", type=float, required=True, help="end-to-end speed-up wanted, 1.5")
     parser.add_argument(
         "--decode-share", type=_several(float), help="without a sweep: decode share of latency, .83 or .7,.83"

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from orchestrator.commands.parser import Parser
 from orchestrator.errors import ConfigError, TrackingError
 from orchestrator.saved import read_plan
+from orchestrator.sweep_folder import no_sweep, sweep_folder
 from orchestrator.tracking_store import SQLITE, store_uri
 from orchestrator.tracking_views import TRAINING, chart, experiment_of, runs
 
@@ -24,10 +25,11 @@ def run(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--port", type=int, default=5000)
     options = parser.parse_args(arguments)
-    argv = command(options.sweep, options.port)
+    sweep = options.sweep if options.sweep.exists() else sweep_folder(options.sweep)
+    argv = command(sweep, options.port)
     base = f"http://127.0.0.1:{options.port}/"
     print("once the server answers, open", flush=True)
-    for told, view in views(options.sweep).items():
+    for told, view in views(sweep).items():
         print(f"  {base}{view}   {told}", flush=True)
     os.execv(argv[0], argv)  # noqa: S606 - no shell is wanted: the arguments are our own
 
@@ -64,7 +66,8 @@ def command(sweep: Path, port: int) -> list[str]:
         raise ConfigError(message)
     store = Path(uri.removeprefix(SQLITE))
     if uri.startswith(SQLITE) and not store.is_file():
-        message = f"there is no MLflow store at {store}; give the folder of a sweep, or run one first"
+        instead = f"`specload sync {shlex.quote(str(sweep))}` makes it" if is_sweep else no_sweep(sweep)
+        message = f"there is no MLflow store at {store}: {instead}"
         raise TrackingError(message)
     place = ["--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
     return [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", uri, *place]

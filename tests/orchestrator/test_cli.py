@@ -39,7 +39,8 @@ def test_no_command_is_an_error(capsys):
 
 def test_an_unknown_command_names_the_others(capsys):
     assert cli.main(["swep"]) == 2
-    assert "no command 'swep'; commands are plan, rules, sweep," in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "no command 'swep' (did you mean sweep?); commands are plan, rules, sweep," in told
 
 
 @pytest.mark.parametrize("command", [command.name for command in cli.COMMANDS])

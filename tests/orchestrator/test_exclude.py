@@ -60,7 +60,7 @@ def test_an_entry_of_an_experiment_that_matches_nothing_is_no_news() -> None:
 
 
 def test_an_unknown_key_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"'drafter\.kk', which does not exist"):
+    with pytest.raises(ConfigError, match=r"'drafter\.kk': there is no key .*drafter\.k\?"):
         left_out([point()], [{"drafter.kk": 8}])
 
 

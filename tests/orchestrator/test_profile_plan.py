@@ -85,7 +85,9 @@ def test_arms_are_named_by_label_or_digest(plan: Plan) -> None:
 
 
 def test_words_that_name_no_arm_list_them(plan: Plan) -> None:
-    with pytest.raises(ConfigError, match=r"'eagle3-k9' names none of the plan's arms: tp1/none \("):
+    with pytest.raises(
+        ConfigError, match=r"'eagle3-k9' names none .*did you mean tp1/eagle3-k7.*: tp1/none \("
+    ):
         profile(plan, "eagle3-k9")
     refused = replace(plan, refused=(Refused(arm=Arm(config=config(5), levels=()), rule="r", reason="so"),))
     with pytest.raises(ConfigError, match="tp1/eagle3-k5 may not run: so"):

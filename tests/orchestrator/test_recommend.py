@@ -90,5 +90,6 @@ def test_why_in_sentences(folder, capsys):
     ],
 )
 def test_words_that_do_not_go_together(tmp_path, words, message):
+    (tmp_path / "plan.json").touch()
     with pytest.raises(ConfigError, match=message):
         run([str(tmp_path), *words])
