@@ -14,7 +14,7 @@ import pandas as pd
 
 from analysis.contrasts import counted
 from analysis.frame import FACTOR
-from analysis.objectives import OBJECTIVES
+from analysis.objectives import OBJECTIVES, check_objective
 from analysis.pairs import log_metric
 from jobs.result import MEASURED
 
@@ -118,9 +118,7 @@ def resolve(cells: pd.DataFrame, factors: Sequence[str], objective: str) -> list
     Raises:
         ValueError: an unknown objective or factor, none, or one twice.
     """
-    if objective not in OBJECTIVES:
-        message = f"objective {objective!r} is unknown; choose one of {', '.join(OBJECTIVES)}"
-        raise ValueError(message)
+    check_objective(objective)
     known = [LAYOUT, TREATMENT, *(name for name in cells.columns if str(name).startswith(FACTOR))]
     names = [name if name in known else f"{FACTOR}{name}" for name in factors]
     strangers = [given for given, name in zip(factors, names, strict=True) if name not in known]

@@ -33,8 +33,10 @@ class Level:
     """Digest of each cell's arm, in the same order; empty where all runs are at all levels."""
 
 
-def fit_levels(cells: pd.DataFrame) -> list[Level]:
+def fit_levels(cells: pd.DataFrame, sides: pd.DataFrame | None = None) -> list[Level]:
     """Fit all levels, ascending; oversubscribed cells are never pooled with the others.
+
+    `sides` are the cells' `baselines`, where they are known already.
 
     Counterfactual arms get their contrasts from a fit of their own, beside which the others stand as if they
     had not been run: their noise and their number say nothing about arms that could be served.
@@ -44,7 +46,7 @@ def fit_levels(cells: pd.DataFrame) -> list[Level]:
     runs = cells.groupby(RUN, sort=False).ngroup().to_numpy()
     arms = cells["arm"].to_numpy(dtype=object)
     logs = log_metrics(cells).to_numpy(dtype=float)
-    spreads = _spreads(cells)
+    spreads = _spreads(cells, baselines(cells) if sides is None else sides)
     found = []
     for value, oversubscribed, places in _places(cells):
         group = cells.iloc[places]
@@ -68,23 +70,32 @@ def planned_levels(sweep: Sweep) -> list[Level]:
 
 
 def _planned_levels(sweep: Sweep) -> list[Level]:
-    return fit_levels(counted(sweep.cells))
+    return fit_levels(counted(sweep.cells), planned_sides(sweep))
 
 
-def _spreads(cells: pd.DataFrame) -> dict[tuple[float, bool], dict[str, float | None]]:
+def planned_sides(sweep: Sweep) -> pd.DataFrame:
+    """Return the `baselines` of all cells that analyses count; worked out once for all that ask."""
+    return sweep.once(_planned_sides)
+
+
+def _planned_sides(sweep: Sweep) -> pd.DataFrame:
+    return baselines(counted(sweep.cells))
+
+
+def _spreads(cells: pd.DataFrame, sides: pd.DataFrame) -> dict[tuple[float, bool], dict[str, float | None]]:
     """Return the A/A spreads of each level and condition: of whole strata, so one table tells all."""
     known = {
         (float(str(level)), bool(crowded)): spreads_of(own)
-        for (level, crowded), own in _judged_alike(cells).groupby(["level", "crowded"])
+        for (level, crowded), own in _judged_alike(cells, sides).groupby(["level", "crowded"])
     }
     nothing = dict.fromkeys(OBJECTIVES)
     return {(value, crowded): known.get((value, crowded), nothing) for value, crowded, _ in _places(cells)}
 
 
-def _judged_alike(cells: pd.DataFrame) -> pd.DataFrame:
+def _judged_alike(cells: pd.DataFrame, sides: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of `baselines`, each with whether any cell of its stratum shared a core."""
     crowded = cells.groupby(STRATUM)["oversubscribed"].any().rename("crowded").astype(bool)
-    return baselines(cells).merge(crowded.reset_index(), on=STRATUM, how="left", validate="one_to_one")
+    return sides.merge(crowded.reset_index(), on=STRATUM, how="left", validate="one_to_one")
 
 
 def _fits(group: pd.DataFrame, logs: np.ndarray) -> list[LevelFit]:

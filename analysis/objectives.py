@@ -44,3 +44,14 @@ OBJECTIVES: dict[str, Objective] = {
 DEFAULT = "total"
 CROSSOVERS = ("total", "computed", "output", "user_speed", "goodput")
 """Objectives whose crossover is looked for."""
+
+
+def check_objective(name: str) -> None:
+    """Refuse a name that no objective has.
+
+    Raises:
+        ValueError: names those that there are.
+    """
+    if name not in OBJECTIVES:
+        message = f"objective {name!r} is unknown; choose one of {', '.join(OBJECTIVES)}"
+        raise ValueError(message)

@@ -32,14 +32,22 @@ def baselines(cells: pd.DataFrame) -> pd.DataFrame:
     table = merged[[*STRATUM, OPENING, CLOSING, "open_outcome", "close_outcome"]].copy()
     crowded = [merged[f"{side}_oversubscribed"].eq(True) for side in ("open", "close")]
     table["base_oversubscribed"] = crowded[0] | crowded[1]
-    for name in OBJECTIVES:
-        table[f"base_{name}"] = merged[[f"open_{name}", f"close_{name}"]].mean(axis=1)
-        table[f"aa_{name}"] = merged[f"close_{name}"] - merged[f"open_{name}"]
-    return table
+    first, last = (
+        merged[[f"{side}_{name}" for name in OBJECTIVES]].to_numpy(dtype=float) for side in ("open", "close")
+    )
+    either = np.where(np.isnan(first), last, first)  # the one that was measured, where one was
+    base = np.where(np.isnan(first + last), either, (first + last) / 2.0)
+    figures = {
+        **{f"base_{name}": base[:, column] for column, name in enumerate(OBJECTIVES)},
+        **{f"aa_{name}": (last - first)[:, column] for column, name in enumerate(OBJECTIVES)},
+    }
+    return pd.concat([table, pd.DataFrame(figures, index=table.index)], axis=1)
 
 
-def pairs_frame(cells: pd.DataFrame) -> pd.DataFrame:
+def pairs_frame(cells: pd.DataFrame, sides: pd.DataFrame | None = None) -> pd.DataFrame:
     """Return one row a speculative cell: its baselines, whether the pair is valid, and its log ratios.
+
+    `sides` are the cells' `baselines`, where they are known already.
 
     Columns: identity of the cell (`cell` to `segment` of `cells_frame`), `outcome`, `cause`, `opening`,
     `closing`, `valid`, `why` (of an invalid pair), `caveat`, `oversubscribed` (either side), and
@@ -49,7 +57,8 @@ def pairs_frame(cells: pd.DataFrame) -> pd.DataFrame:
     treated = cells[cells["role"] == TREATMENT]
     facts = treated[[*kept, "outcome", "cause", "reason", "oversubscribed"]]
     left = pd.concat([facts, log_metrics(treated).add_prefix("own_")], axis=1)
-    merged = left.merge(baselines(cells), how="left", on=STRATUM, validate="many_to_one")
+    sides = baselines(cells) if sides is None else sides
+    merged = left.merge(sides, how="left", on=STRATUM, validate="many_to_one")
     has_open, has_close = merged[OPENING].notna(), merged[CLOSING].notna()
     table = merged[[*kept, "outcome", "cause", OPENING, CLOSING]].copy()
     table["valid"] = merged["outcome"].eq(MEASURED) & (has_open | has_close)
@@ -60,9 +69,11 @@ def pairs_frame(cells: pd.DataFrame) -> pd.DataFrame:
     for role, other, missing in ((CLOSING, OPENING, ~has_close), (OPENING, CLOSING, ~has_open)):
         table.loc[table["valid"] & missing, "caveat"] = f"no {role} baseline: the {other} one stands alone"
     table["oversubscribed"] = merged["oversubscribed"].astype(bool) | merged["base_oversubscribed"].eq(True)
-    for name, column in LOGS.items():
-        table[column] = (merged[f"own_{name}"] - merged[f"base_{name}"]).where(table["valid"])
-    return table
+    own, base = (
+        merged[[f"{side}_{name}" for name in LOGS]].to_numpy(dtype=float) for side in ("own", "base")
+    )
+    logs = np.where(table["valid"].to_numpy(dtype=bool)[:, None], own - base, np.nan)
+    return pd.concat([table, pd.DataFrame(logs, index=table.index, columns=list(LOGS.values()))], axis=1)
 
 
 def aa_spreads(cells: pd.DataFrame) -> dict[str, float | None]:
@@ -75,24 +86,28 @@ def aa_spreads(cells: pd.DataFrame) -> dict[str, float | None]:
 
 def spreads_of(table: pd.DataFrame) -> dict[str, float | None]:
     """Return the same of rows of `baselines`."""
+    differences = table[[f"aa_{name}" for name in OBJECTIVES]].to_numpy(dtype=float)
     found: dict[str, float | None] = {}
-    for name in OBJECTIVES:
-        differences = table[f"aa_{name}"].dropna().to_numpy(dtype=float)
-        found[name] = float(np.sqrt(np.mean(differences**2))) if differences.size else None
+    for name, own in zip(OBJECTIVES, differences.T, strict=True):
+        known = own[~np.isnan(own)]
+        found[name] = float(np.sqrt(np.mean(known**2))) if known.size else None
     return found
 
 
 def log_metrics(cells: pd.DataFrame) -> pd.DataFrame:
     """Return the natural log of each objective's metric; missing where it is absent or not positive."""
-    return pd.DataFrame({name: log_metric(cells, name) for name in OBJECTIVES})
+    values = cells[[objective.metric for objective in OBJECTIVES.values()]].to_numpy(dtype=float)
+    return pd.DataFrame(_logs(values), index=cells.index, columns=list(OBJECTIVES))
 
 
 def log_metric(cells: pd.DataFrame, name: str) -> pd.Series:
     """Return one objective's column of `log_metrics`."""
-    values = cells[OBJECTIVES[name].metric].to_numpy(dtype=float)
-    positive = values > 0.0
-    logs = np.log(values, out=np.full(len(values), np.nan), where=positive)
-    return pd.Series(logs, index=cells.index)
+    return pd.Series(_logs(cells[OBJECTIVES[name].metric].to_numpy(dtype=float)), index=cells.index)
+
+
+def _logs(values: np.ndarray) -> np.ndarray:
+    logs: np.ndarray = np.log(values, out=np.full(values.shape, np.nan), where=values > 0.0)
+    return logs
 
 
 def _side(cells: pd.DataFrame, role: str, side: str) -> pd.DataFrame:

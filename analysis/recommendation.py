@@ -18,7 +18,7 @@ from analysis.confirmation import Confirmation, confirmations
 from analysis.contrasts import counted, t_quantile
 from analysis.frame import Sweep
 from analysis.levels import fit_levels
-from analysis.objectives import DEFAULT, OBJECTIVES
+from analysis.objectives import DEFAULT, OBJECTIVES, check_objective
 from analysis.rows import VerdictRow
 from analysis.schedule import Schedule, schedule_of
 from analysis.standings import Standing, standings
@@ -233,9 +233,7 @@ def _judged(
     sweep: Sweep, *, threshold: float, objective: str
 ) -> tuple[tuple[VerdictRow, ...], tuple[Confirmation, ...]]:
     """Return the verdicts on the planned cells, and what fresh blocks say of their winners."""
-    if objective not in OBJECTIVES:
-        message = f"objective {objective!r} is unknown; choose one of {', '.join(OBJECTIVES)}"
-        raise ValueError(message)
+    check_objective(objective)
     if counted(sweep.cells).empty:
         planned: tuple[VerdictRow, ...] = ()
     else:

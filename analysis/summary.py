@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -12,12 +13,12 @@ from analysis.banners import BANNERS
 from analysis.confirmation import Confirmation, confirmations
 from analysis.contrasts import counted
 from analysis.crossings import crossover_rows
-from analysis.frame import as_results, cells_frame
-from analysis.levels import Level, fit_levels
-from analysis.objectives import DEFAULT, OBJECTIVES
-from analysis.pairs import LOGS, baselines, log_metric, pairs_frame
+from analysis.frame import Sweep, as_results, cells_frame
+from analysis.levels import Level, fit_levels, planned_levels, planned_sides
+from analysis.objectives import DEFAULT, OBJECTIVES, check_objective
+from analysis.pairs import LOGS, log_metric, pairs_frame
 from analysis.rows import BaselineRow, CrossoverRow, Spread, VerdictRow
-from analysis.table import verdict_rows
+from analysis.table import planned_rows, verdict_rows
 from jobs.result import CONFIRMATION, MEASURED, OUTCOMES, TREATMENT, CellResult
 
 
@@ -70,30 +71,48 @@ def summarise(
     Raises:
         ValueError: two cells claim the same place in the sweep, or an unknown objective.
     """
-    if objective not in OBJECTIVES:
-        message = f"objective {objective!r} is unknown; choose one of {', '.join(OBJECTIVES)}"
-        raise ValueError(message)
+    check_objective(objective)
     items = sorted(
         as_results(results), key=lambda item: item.cell
     )  # sums then round alike, whatever the order
-    cells = cells_frame(items)
+    made = Sweep(directory=Path(), plan={}, cells=cells_frame(items), results=items)
+    return _summary(made, threshold, objective)
+
+
+def summary_of(sweep: Sweep, *, threshold: float | None = None, objective: str | None = None) -> Summary:
+    """Return what a sweep says, worked out once for all that ask.
+
+    Args:
+        sweep: the sweep.
+        threshold: practical threshold as a share; the plan's where None.
+        objective: what the verdicts are on; the plan's where None.
+
+    Raises:
+        ValueError: an unknown objective.
+    """
+    wanted = objective or str(sweep.plan.get("objective") or DEFAULT)
+    check_objective(wanted)
+    return sweep.once(_summary, sweep.threshold if threshold is None else threshold, wanted)
+
+
+def _summary(sweep: Sweep, threshold: float, objective: str) -> Summary:
+    items, cells = sweep.results, sweep.cells
     counts = Counter(item.outcome for item in items)
     outcomes = {outcome: counts.get(outcome, 0) for outcome in OUTCOMES}
     if cells.empty:
         return Summary(
             objective=objective, threshold=threshold, outcomes=outcomes, caveats=("there are no results",)
         )
-    planned = counted(cells)
-    levels = fit_levels(planned)
-    rows = verdict_rows(planned, levels, threshold=threshold, objective=objective)
+    levels = planned_levels(sweep)
+    rows = planned_rows(sweep, threshold=threshold, objective=objective)
     return Summary(
         objective=objective,
         threshold=threshold,
         axis=items[0].axis,
         rows=rows,
         crossovers=crossover_rows(rows, levels),
-        baselines=baseline_rows(planned),
-        aa_spread=_spreads(planned, levels),
+        baselines=baseline_rows(counted(cells)),
+        aa_spread=_spreads(planned_sides(sweep), levels),
         confirmations=_confirmations(cells, threshold=threshold, objective=objective),
         outcomes=outcomes,
         emulated=any(item.emulated for item in items),
@@ -150,8 +169,7 @@ def baseline_rows(cells: pd.DataFrame) -> tuple[BaselineRow, ...]:
     return tuple(rows)
 
 
-def _spreads(cells: pd.DataFrame, levels: Sequence[Level]) -> tuple[Spread, ...]:
-    table = baselines(cells)
+def _spreads(table: pd.DataFrame, levels: Sequence[Level]) -> tuple[Spread, ...]:
     both = Counter(table["level"][table["opening"].notna() & table["closing"].notna()])
     merged: dict[float, dict[str, float]] = {}
     for level in levels:

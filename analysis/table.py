@@ -11,7 +11,7 @@ import pandas as pd
 from analysis.contrasts import counted
 from analysis.fit import Contrast
 from analysis.frame import Sweep
-from analysis.levels import Level, planned_levels
+from analysis.levels import Level, planned_levels, planned_sides
 from analysis.objectives import OBJECTIVES
 from analysis.pairs import LOGS, pairs_frame
 from analysis.rows import Ratio, VerdictRow, implied
@@ -34,6 +34,7 @@ def verdict_rows(
     *,
     threshold: float,
     objective: str,
+    sides: pd.DataFrame | None = None,
 ) -> tuple[VerdictRow, ...]:
     """Return the rows, by layout, drafter, K, label and level.
 
@@ -42,10 +43,11 @@ def verdict_rows(
         levels: their `fit_levels`.
         threshold: practical threshold, as a share.
         objective: what the verdicts are on.
+        sides: the cells' `baselines`, where they are known already.
     """
     fitted = {(level.value, level.oversubscribed): level for level in levels}
     treated = cells.loc[cells["role"] == TREATMENT, _FACTS].reset_index(drop=True)
-    pairs = pd.concat([pairs_frame(cells), treated], axis=1)
+    pairs = pd.concat([pairs_frame(cells, sides), treated], axis=1)
     rows = []
     keys = ["layout", "drafter", "k", "label", "level", "arm"]
     for _, group in pairs.groupby(keys, sort=True):
@@ -64,7 +66,13 @@ def planned_rows(sweep: Sweep, *, threshold: float, objective: str) -> tuple[Ver
 
 
 def _planned_rows(sweep: Sweep, threshold: float, objective: str) -> tuple[VerdictRow, ...]:
-    return verdict_rows(counted(sweep.cells), planned_levels(sweep), threshold=threshold, objective=objective)
+    return verdict_rows(
+        counted(sweep.cells),
+        planned_levels(sweep),
+        threshold=threshold,
+        objective=objective,
+        sides=planned_sides(sweep),
+    )
 
 
 def _row(

@@ -9,7 +9,7 @@ from analysis.contrasts import counted
 from analysis.crossings import crossover_rows
 from analysis.frame import THRESHOLD
 from analysis.levels import fit_levels
-from analysis.objectives import DEFAULT, OBJECTIVES
+from analysis.objectives import DEFAULT, OBJECTIVES, check_objective
 from analysis.rows import CrossoverRow, Ratio, VerdictRow
 from analysis.table import verdict_rows
 
@@ -92,9 +92,7 @@ def crossovers(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def _rows(cells: pd.DataFrame, threshold: float, objective: str) -> tuple[tuple[VerdictRow, ...], list[Any]]:
-    if objective not in OBJECTIVES:
-        message = f"objective {objective!r} is unknown; choose one of {', '.join(OBJECTIVES)}"
-        raise ValueError(message)
+    check_objective(objective)
     planned = counted(cells)
     levels = fit_levels(planned)
     return verdict_rows(planned, levels, threshold=threshold, objective=objective), levels

@@ -22,8 +22,7 @@ from analysis.figures.pareto import pareto
 from analysis.figures.speed import speed
 from analysis.figures.step_time import step_time
 from analysis.frame import Sweep
-from analysis.objectives import DEFAULT
-from analysis.summary import Summary, summarise
+from analysis.summary import Summary, summary_of
 
 FIGURES: dict[str, Callable[[Sweep, Summary], tuple[Figure, ...]]] = {
     "cycle": cycle,
@@ -49,11 +48,10 @@ def sweep_figures(sweep: Sweep, summary: Summary | None = None) -> dict[str, Fig
 
     Args:
         sweep: the sweep.
-        summary: `summarise` of its results; made with the plan's own threshold and objective where None.
+        summary: its `summary_of`; made with the plan's own threshold and objective where None.
     """
     if summary is None:
-        objective = str(sweep.plan.get("objective") or DEFAULT)
-        summary = summarise(sweep.results, threshold=sweep.threshold, objective=objective)
+        summary = summary_of(sweep)
     return {figure.name: figure for draw in FIGURES.values() for figure in draw(sweep, summary)}
 
 

@@ -5,13 +5,13 @@ from typing import Any
 from analysis.caveats import ranked_caveats
 from analysis.frame import Sweep, cells_frame
 from analysis.recommendation import recommend
-from analysis.summary import summarise
+from analysis.summary import summary_of
 from jobs.result import CLOSING, FAILED, TREATMENT
 
 
 def caveats(results: list[Any], threshold: float = 0.02) -> tuple[str, ...]:
     sweep = Sweep(directory=Path("results/made"), plan={}, cells=cells_frame(results), results=results)
-    return ranked_caveats(sweep, summarise(results, threshold=threshold), recommend(sweep))
+    return ranked_caveats(sweep, summary_of(sweep, threshold=threshold), recommend(sweep))
 
 
 def one_failed(results: list[Any], **changes: Any) -> list[Any]:

@@ -9,7 +9,7 @@ from analysis.decision_words import change, words_again
 from analysis.frame import Sweep, cells_frame
 from analysis.objectives import OBJECTIVES
 from analysis.rows import Ratio
-from analysis.summary import summarise
+from analysis.summary import summary_of
 from jobs.result import CONFIRMATION, FAILED, INVALID, TREATMENT
 
 PLAN = {"overrides": ["drafter=free", "drafter.k=3,7", "experiment=crossover", "load.concurrency=[1,4]"]}
@@ -19,7 +19,7 @@ def decide(results: list[Any], plan: dict[str, Any] | None = None, objective: st
     sweep = Sweep(
         directory=Path("results/made"), plan=plan or PLAN, cells=cells_frame(results), results=results
     )
-    return decision(sweep, summarise(results, threshold=0.02, objective=objective))
+    return decision(sweep, summary_of(sweep, threshold=0.02, objective=objective))
 
 
 def test_a_drafter_up_to_an_edge_and_none_above(make_sweep) -> None:

@@ -17,7 +17,7 @@ from analysis.report.markdown_table import MOST_ROWS, section_lines
 from analysis.report.markdown_text import code, prose
 from analysis.section import Section
 from analysis.sections import SECTIONS
-from analysis.summary import summarise
+from analysis.summary import summary_of
 from jobs.result import FAILED, TREATMENT, CellResult, Gate
 from tests.analysis.made import Arm, made_results
 
@@ -44,7 +44,7 @@ def results() -> list[CellResult]:
 def page(results: list[CellResult], tmp_path_factory: pytest.TempPathFactory) -> Page:
     folder = tmp_path_factory.mktemp("results") / "made-0123"
     sweep = Sweep(directory=folder, plan=PLAN, cells=cells_frame(results), results=results)
-    return build_context(sweep, summarise(results, threshold=0.02))
+    return build_context(sweep, summary_of(sweep, threshold=0.02))
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from analysis.report.page.plots import in_script, plot_of
 from analysis.report.page.tables import MOST_ROWS, arm_marks, table_of
 from analysis.section import Section
 from analysis.sections import SECTIONS
-from analysis.summary import summarise
+from analysis.summary import summarise, summary_of
 from jobs.metric_names import METRICS
 from jobs.result import CONFIRMATION, FAILED, INVALID, OPENING, TREATMENT, CellResult, Gate
 
@@ -121,7 +121,7 @@ def page(make_sweep: Make, true_arm: Any, tmp_path_factory: pytest.TempPathFacto
         (run / "r0-command.json").write_text(json.dumps({"argv": ["python", "-m", "engine", f"--k={k}"]}))
     results = troubled(make_sweep, true_arm)
     sweep = Sweep(directory=folder, plan=PLAN, cells=cells_frame(results), results=results)
-    return build_context(sweep, summarise(results, threshold=0.02))
+    return build_context(sweep, summary_of(sweep, threshold=0.02))
 
 
 @pytest.fixture(scope="module")

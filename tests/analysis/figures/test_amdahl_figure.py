@@ -5,7 +5,7 @@ import re
 import pytest
 
 from analysis.figures.amdahl import amdahl
-from analysis.summary import summarise
+from analysis.summary import summary_of
 from tests.analysis.figures.sliders import check_slider, stepped
 from tests.analysis.made import Arm, made_sweep
 
@@ -14,7 +14,7 @@ ARM = Arm(label="tp1/eagle3-k3", tokens=2.4, step=1.2, other=1.3)
 
 def drawn(arms=(ARM,), **changes):
     sweep = made_sweep(list(arms), **changes)
-    (figure,) = amdahl(sweep, summarise(sweep.results, threshold=0.02))
+    (figure,) = amdahl(sweep, summary_of(sweep, threshold=0.02))
     return figure
 
 

@@ -6,7 +6,7 @@ from analysis.capacity_sections import capacity as capacity_section
 from analysis.capacity_sections import memory as memory_section
 from analysis.figures.capacity import MOST_BARS, capacity
 from analysis.frame import Sweep
-from analysis.summary import summarise
+from analysis.summary import summary_of
 from tests.analysis.made import Arm, made_sweep
 
 
@@ -41,7 +41,7 @@ def sweep() -> Sweep:
 
 
 def test_the_bars_are_what_fits_and_what_the_drafter_took(sweep: Sweep) -> None:
-    (figure,) = capacity(sweep, summarise(sweep.results, threshold=0.02))
+    (figure,) = capacity(sweep, summary_of(sweep, threshold=0.02))
     assert figure.plot is not None
     fits, took, words = figure.plot.data
     assert list(fits.y) == ["none", "eagle3-k3"]
@@ -68,14 +68,14 @@ def test_the_tables_say_the_same(sweep: Sweep) -> None:
 
 def test_an_engine_that_does_not_tell_and_a_crowd_of_arms() -> None:
     silent = made_sweep([Arm(label="tp1/ngram-k3")])
-    (absent,) = capacity(silent, summarise(silent.results, threshold=0.02))
+    (absent,) = capacity(silent, summary_of(silent, threshold=0.02))
     assert absent.plot is None
     assert "capacity" in absent.missing
     assert capacity_section(silent).frame.empty
     assert "drafter.kv=matched" in memory_section(silent).missing
     many = [Arm(label=f"tp1/ngram-k{k}", k=k, figures={4: known(900.0)}) for k in range(1, MOST_BARS + 4)]
     crowded = made_sweep(many)
-    (figure,) = capacity(crowded, summarise(crowded.results, threshold=0.02))
+    (figure,) = capacity(crowded, summary_of(crowded, threshold=0.02))
     assert figure.plot is not None
     assert len(figure.plot.data[0].y) == MOST_BARS
     assert "less relevant arms are left out" in figure.reading

@@ -6,7 +6,7 @@ import pytest
 
 from analysis.figures.ceiling import ceiling
 from analysis.figures.decomposition import decomposition
-from analysis.summary import summarise
+from analysis.summary import summary_of
 from tests.analysis.figures.sliders import check_slider, stepped
 from tests.analysis.made import Arm, made_sweep
 
@@ -19,7 +19,7 @@ PLAN = {"arms": [{"digest": PERFECT.digest, "config": {"drafter": {"acceptance":
 
 def drawn(draw, arms, **changes):
     sweep = made_sweep(arms, **changes)
-    (figure,) = draw(sweep, summarise(sweep.results, threshold=0.02))
+    (figure,) = draw(sweep, summary_of(sweep, threshold=0.02))
     return figure
 
 

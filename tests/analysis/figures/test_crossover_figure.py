@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from analysis.figures.crossover import crossover
-from analysis.summary import summarise
+from analysis.frame import cells_frame
+from analysis.summary import summarise, summary_of
 from jobs.result import FAILED, TREATMENT
 from tests.analysis.made import Arm, made_results, made_sweep
 
@@ -32,7 +33,7 @@ PUBLISHED = Arm(
 
 
 def drawn(sweep, **changes):
-    summary = summarise(sweep.results, **{"threshold": 0.02, **changes})
+    summary = summary_of(sweep, **{"threshold": 0.02, **changes})
     return {figure.name: figure for figure in crossover(sweep, summary)}
 
 
@@ -79,7 +80,7 @@ def test_what_has_no_ratio_is_marked_and_said() -> None:
         replace(cell, outcome=FAILED, metrics={}) if (cell.role, cell.concurrency) == (TREATMENT, 1) else cell
         for cell in sweep.results
     ]
-    figure = drawn(replace(sweep, results=lost))["ratio-total"]
+    figure = drawn(replace(sweep, results=lost, cells=cells_frame(lost)))["ratio-total"]
     (cross,) = traces(figure, name="no valid pair")
     assert list(cross.x) == [1]
     assert "Crosses on the floor" in figure.reading

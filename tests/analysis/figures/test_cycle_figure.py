@@ -7,7 +7,7 @@ import pytest
 
 from analysis.figures.cycle import cycle
 from analysis.positions import pooled_length, position_shares, positions
-from analysis.summary import summarise
+from analysis.summary import summary_of
 from tests.analysis.made import Arm, made_sweep
 
 SHARES = (0.8, 0.6, 0.5)
@@ -28,7 +28,7 @@ def counted(label: str = "tp1/eagle3-k3", *, shift: float = 0.0, **changes) -> A
 
 def drawn(*arms: Arm, **changes):
     sweep = made_sweep(list(arms), **({"levels": (1, 4), "blocks": 2} | changes))
-    (figure,) = cycle(sweep, summarise(sweep.results, threshold=0.02))
+    (figure,) = cycle(sweep, summary_of(sweep, threshold=0.02))
     return figure
 
 

@@ -8,7 +8,7 @@ from analysis.figures.draft_length import draft_length
 from analysis.frame import cells_frame
 from analysis.ksweep import drafter_levels
 from analysis.length_model import length_model
-from analysis.summary import summarise
+from analysis.summary import summarise, summary_of
 from tests.analysis.figures.sliders import check_slider, stepped
 from tests.analysis.made import Arm, made_sweep
 
@@ -40,7 +40,7 @@ def arms_of(
 
 def drawn(arms, **changes):
     sweep = made_sweep(arms, **changes)
-    return draft_length(sweep, summarise(sweep.results, threshold=0.02))
+    return draft_length(sweep, summary_of(sweep, threshold=0.02))
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 from analysis.figures.cost import cost
 from analysis.figures.pareto import pareto
 from analysis.frame import cells_frame
-from analysis.summary import summarise
+from analysis.summary import summary_of
 from tests.analysis.made import Arm, made_sweep
 
 ARMS = [
@@ -36,7 +36,7 @@ def sweep():
 
 
 def test_the_front_is_drawn_through_what_nothing_beats(sweep) -> None:
-    (figure,) = pareto(sweep, summarise(sweep.results, threshold=0.02))
+    (figure,) = pareto(sweep, summary_of(sweep, threshold=0.02))
     names = [trace.name for trace in figure.plot.data]
     assert set(names[:2]) == {"eagle3-k3", "none"}
     assert not any("free" in name for name in names), "nobody can serve with forced acceptance"
@@ -51,7 +51,7 @@ def test_the_front_is_drawn_through_what_nothing_beats(sweep) -> None:
 
 def test_cost_follows_the_price_and_says_what_is_cheapest(sweep) -> None:
     priced = replace(sweep, plan={"gpu_hour_price": 3.6, "currency": "EUR"})
-    (figure,) = cost(priced, summarise(sweep.results, threshold=0.02))
+    (figure,) = cost(priced, summary_of(sweep, threshold=0.02))
     (base,) = [trace for trace in figure.plot.data if trace.name == "none"]
     cells = sweep.cells[sweep.cells["drafter"].eq("none") & sweep.cells["level"].eq(8)]
     speed = cells["throughput/output_tok_s"]
@@ -65,7 +65,7 @@ def test_cost_follows_the_price_and_says_what_is_cheapest(sweep) -> None:
 
 
 def test_without_a_price_energy_is_drawn_and_without_both_it_says_how(sweep) -> None:
-    summary = summarise(sweep.results, threshold=0.02)
+    summary = summary_of(sweep, threshold=0.02)
     (figure,) = cost(sweep, summary)
     assert figure.plot.layout.yaxis.title.text == "J an output token"
     dark = [

@@ -6,7 +6,7 @@ import pytest
 
 from analysis.figures.layouts import layouts
 from analysis.frame import cells_frame
-from analysis.summary import summarise
+from analysis.summary import summary_of
 from tests.analysis.figures.sliders import check_slider, stepped
 from tests.analysis.made import Arm, made_sweep
 
@@ -14,7 +14,7 @@ DEVICES = 2
 
 
 def drawn(sweep):
-    return layouts(sweep, summarise(sweep.results, threshold=0.02))
+    return layouts(sweep, summary_of(sweep, threshold=0.02))
 
 
 def heights(figure):

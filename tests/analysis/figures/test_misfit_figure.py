@@ -7,7 +7,7 @@ import pytest
 from analysis.figures.context import context
 from analysis.figures.misfit import misfit
 from analysis.frame import cells_frame
-from analysis.summary import summarise
+from analysis.summary import summary_of
 from tests.analysis.made import Arm, made_sweep
 
 
@@ -21,7 +21,7 @@ def arms_of(*ks: int) -> list[Arm]:
 
 def drawn(figure, arms, **changes):
     sweep = made_sweep(arms, **changes)
-    return figure(sweep, summarise(sweep.results, threshold=0.02))
+    return figure(sweep, summary_of(sweep, threshold=0.02))
 
 
 def test_points_are_measured_and_lines_fitted() -> None:
@@ -58,7 +58,7 @@ def test_speed_that_falls_while_acceptance_stays_is_the_steps() -> None:
     plain = long_context(100.0, 40.0, 1.0)[4]
     results = [cell if cell.k else replace(cell, metrics={**cell.metrics, **plain}) for cell in made.results]
     sweep = replace(made, results=results, cells=cells_frame(results))
-    (figure,) = context(sweep, summarise(sweep.results, threshold=0.02))
+    (figure,) = context(sweep, summary_of(sweep, threshold=0.02))
     lengths, ratios = figure.plot.data
     assert list(lengths.x) == ["below 1,000", "16,000 to 64,000"]
     assert list(lengths.y) == pytest.approx([2.0, 2.0])

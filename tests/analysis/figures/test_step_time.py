@@ -11,7 +11,7 @@ from analysis.frame import Sweep
 from analysis.step_parts import COLOURS, DRAFTING, DRAFTS, FIXED, NOT_TOLD_APART, PARTS, PLAIN_STEP, VERIFYING
 from analysis.step_time import FITTED, profile_command, step_times
 from analysis.step_time import step_time as section
-from analysis.summary import summarise
+from analysis.summary import summary_of
 from tests.analysis.made import Arm, made_sweep
 
 C, S = 0.05, 0.1
@@ -26,7 +26,7 @@ def arms(*lengths: int) -> list[Arm]:
 
 
 def figures(sweep: Sweep):
-    return step_time(sweep, summarise(sweep.results, threshold=0.02))
+    return step_time(sweep, summary_of(sweep, threshold=0.02))
 
 
 def test_the_fitted_parts_are_those_that_made_the_steps() -> None:
