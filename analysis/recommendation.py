@@ -184,7 +184,8 @@ def candidates_of(cells: pd.DataFrame) -> dict[str, Candidate]:
     if cells.empty:
         return {}
     real = ~cells["synthetic"].astype(bool) & cells["counterfactual"].eq("")
-    first = cells[real].drop_duplicates("arm")
+    named = ["arm", "label", "layout", "drafter", "k", "axis", "pair"]
+    first = cells.loc[real, named].drop_duplicates("arm")
     baselines = first[first["k"].eq(0) & first["drafter"].eq("none")]
     by_pair = dict(zip(baselines["pair"], baselines["arm"], strict=True))
     return {
