@@ -15,11 +15,14 @@ from jobs.workload.tokenizer import FolderTokenizer, Tokenizer
 from orchestrator.commands.as_json import add_json, print_json
 from orchestrator.commands.parser import Parser
 from orchestrator.errors import ConfigError
+from orchestrator.sweep_folder import ROOT
 from orchestrator.tables import console
 from orchestrator.workload_look import Look, Replayed, look, replay
 from orchestrator.workload_tables import look_tables, replay_tables
 
 SUMMARY = "Print what is in the files of a workload, and draw it. Their format is told by their content."
+FOLDER = ROOT / "workloads"
+"""Where pictures go."""
 _SUFFIXES = (".png", ".svg", ".pdf")
 _EMULATED = "emulated tokenizer: about 4 characters a token"
 
@@ -33,7 +36,7 @@ def run(arguments: Sequence[str]) -> int:
     files = [Path(path).expanduser() for path in options.files]
     _check(files)
     chosen = options.format or (guess_format(files) if files else "builtin")
-    output = _output(options.output, files, chosen)
+    output = _picture(options.picture, files, chosen)
     tokenizer = _tokenizer(options.tokenizer)
     found = look(files, chosen, tokenizer, options.block_size)
     if found.is_text and options.fit == SCALE:
@@ -51,6 +54,7 @@ def run(arguments: Sequence[str]) -> int:
     from orchestrator.workload_plot import draw_workload  # noqa: PLC0415 - see above
 
     notes = [f"lengths: {counted}; content: {found.content}"]
+    output.parent.mkdir(parents=True, exist_ok=True)
     draw_workload(found.inspection, output, title=f"{name} ({chosen})", notes=notes)
     if options.json:
         facts = {"format": chosen, "lengths": counted, "picture": output, "content": found}
@@ -112,7 +116,10 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--fit", choices=FITS, help="what happens to what is longer (default drop)")
     parser.add_argument(
-        "--output", type=Path, metavar="PLOT", help=f"picture to write ({', '.join(_SUFFIXES)})"
+        "--picture",
+        type=Path,
+        metavar="FILE",
+        help=f"where the picture goes ({', '.join(_SUFFIXES)}; default {FOLDER}/NAME.png)",
     )
     add_json(parser)
     return parser.parse_args(arguments)
@@ -125,16 +132,17 @@ def _positive(text: str) -> int:
     return int(text)
 
 
-def _output(asked: Path | None, files: Sequence[Path], chosen: str) -> Path:
-    """Return where the picture goes: into the working folder, where nothing else was said."""
-    output = asked or Path(f"{files[0].stem if len(files) == 1 else chosen}.png")
-    if output.suffix.lower() not in _SUFFIXES:
-        message = f"--output is {output}; a picture ends with {', '.join(_SUFFIXES)}"
+def _picture(asked: Path | None, files: Sequence[Path], chosen: str) -> Path:
+    """Return where the picture goes: to where results are kept, where nothing else was said."""
+    if asked is None:
+        return FOLDER / f"{files[0].stem if len(files) == 1 else chosen}.png"
+    if asked.suffix.lower() not in _SUFFIXES:
+        message = f"--picture is {asked}; a picture ends with {', '.join(_SUFFIXES)}"
         raise ConfigError(message)
-    if not output.absolute().parent.is_dir():
-        message = f"--output is {output}, but the folder {output.parent} does not exist"
+    if not asked.absolute().parent.is_dir():
+        message = f"--picture is {asked}, but the folder {asked.parent} does not exist"
         raise ConfigError(message)
-    return output
+    return asked
 
 
 def _tokenizer(folder: Path | None) -> Tokenizer:

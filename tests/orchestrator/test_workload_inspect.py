@@ -49,14 +49,14 @@ def test_the_format_is_told_and_said(tmp_path, capsys):
     assert "recorded (real text: acceptance on it means something)" in out
     # three equal conversations: everything but the first one's new text repeats
     assert row(out, "shared first turns").startswith("shared first turns")
-    assert "picture: talk.png" in out
-    assert (tmp_path / "talk.png").read_bytes().startswith(PNG_BYTES)
-    with Image.open(tmp_path / "talk.png") as image:
+    assert "picture: results/workloads/talk.png" in out
+    assert (tmp_path / "results/workloads/talk.png").read_bytes().startswith(PNG_BYTES)
+    with Image.open(tmp_path / "results/workloads/talk.png") as image:
         assert min(image.size) > 900
 
 
 def test_a_format_that_is_named_is_not_told(tmp_path, capsys):
-    assert inspect(chat(tmp_path / "talk.jsonl"), "--format", "chat_jsonl", "--output", "a.svg") == 0
+    assert inspect(chat(tmp_path / "talk.jsonl"), "--format", "chat_jsonl", "--picture", "a.svg") == 0
     out = capsys.readouterr().out
     assert "talk.jsonl (format chat_jsonl)" in out
     assert "<svg" in Path("a.svg").read_text()
@@ -65,7 +65,7 @@ def test_a_format_that_is_named_is_not_told(tmp_path, capsys):
 def test_the_set_that_is_brought_along_needs_no_file(capsys):
     assert inspect() == 0
     assert "(format builtin)" in capsys.readouterr().out
-    assert Path("builtin.png").is_file()
+    assert Path("results/workloads/builtin.png").is_file()
 
 
 def test_several_files_are_one_workload_and_a_picture_is_called_after_their_format(tmp_path, capsys):
@@ -75,7 +75,7 @@ def test_several_files_are_one_workload_and_a_picture_is_called_after_their_form
     out = capsys.readouterr().out
     assert "2 files (format chat_jsonl" in out
     assert row(out, "conversations") == "conversations 6"
-    assert Path("chat_jsonl.png").is_file()
+    assert Path("results/workloads/chat_jsonl.png").is_file()
 
 
 def test_a_workload_without_replies_says_how_to_get_them(tmp_path, capsys):
@@ -160,8 +160,8 @@ def test_reasons_that_differ_in_numbers_are_one():
         (["talk.jsonl", "--format", "spec_bench"], "expected a Spec-Bench question"),
         (["cut.jsonl"], "cut.jsonl, line 1: the JSON is truncated"),
         (["empty.jsonl"], "empty.jsonl is empty"),
-        (["talk.jsonl", "--output", "picture.gif"], "a picture ends with .png, .svg, .pdf"),
-        (["talk.jsonl", "--output", "nowhere/a.png"], "the folder nowhere does not exist"),
+        (["talk.jsonl", "--picture", "picture.gif"], "a picture ends with .png, .svg, .pdf"),
+        (["talk.jsonl", "--picture", "nowhere/a.png"], "the folder nowhere does not exist"),
         (["talk.jsonl", "--tokenizer", "nowhere"], "--tokenizer nowhere is no folder"),
         (["talk.jsonl", "--tokenizer", "."], "--tokenizer . has no tokenizer.json"),
         (["talk.jsonl", "--fit", "drop"], "add --max-context N"),
@@ -180,7 +180,7 @@ def test_what_the_user_can_fix_is_one_paragraph_and_exit_code_2(tmp_path, capsys
     captured = capsys.readouterr()
     assert message in captured.err
     assert captured.err.count("\n") == 1
-    assert not list(tmp_path.glob("*.png"))
+    assert not list(tmp_path.rglob("*.png"))
 
 
 @pytest.mark.parametrize("words", [["--block-size", "0"], ["--max-context", "many"]])
@@ -220,7 +220,7 @@ def test_a_trace_of_lengths_knows_no_sharing(tmp_path, capsys):
         )
         assert "repeated blocks" not in part
     assert row(looked, "arrivals").startswith("arrivals 4.3 s")
-    assert Path("azure.png").is_file()
+    assert Path("results/workloads/azure.png").is_file()
 
 
 def test_a_trace_of_hashes_is_counted_in_its_own_blocks_and_scales(tmp_path, capsys):
@@ -258,7 +258,7 @@ def test_a_models_own_tokenizer_counts_text(tmp_path, capsys):
 
 
 def test_conversations_of_very_many_turns_can_be_drawn(tmp_path, capsys):
-    assert inspect(chat(tmp_path / "talk.jsonl", turns=90), "--output", "many.pdf") == 0
+    assert inspect(chat(tmp_path / "talk.jsonl", turns=90), "--picture", "many.pdf") == 0
     assert Path("many.pdf").read_bytes().startswith(b"%PDF")
 
 
