@@ -23,6 +23,7 @@ from jobs.errors import GpusHeldError
 from jobs.fleet import Fleet, visible_devices
 from jobs.gpus import GpuMemory
 from jobs.lifeline import ends_with_raylet
+from jobs.nouns import counted
 from jobs.pairing import Pairing
 from jobs.replay.files import WORKLOAD_FILE
 from jobs.scratch import scratch
@@ -229,8 +230,8 @@ class _Turn:
             fleet.remove_files()
         if fleet.survivors:
             message = (
-                f"{fleet.survivors} processes of {name} outlived SIGKILL, stuck in a driver perhaps; "
-                "their devices and cores are not free"
+                f"{counted(fleet.survivors, 'process', 'processes')} of {name} outlived SIGKILL, stuck in "
+                "a driver perhaps; their devices and cores are not free"
             )
             raise GpusHeldError(message)
 

@@ -7,6 +7,7 @@ from engines.base import Capabilities
 from engines.counters import Counters
 from engines.spec import Drafter
 from jobs.gates.acceptance import draft_length, shorter_drafts
+from jobs.nouns import are, counted
 from jobs.replay.data import ReplayData
 from jobs.result import Gate
 
@@ -31,11 +32,12 @@ def cell_caveats(data: ReplayData, metrics: Mapping[str, float | None]) -> tuple
         )
     elif drain > DRAIN:
         found.append(f"the last {drain:.0%} of the replay ran with fewer users: replay more conversations")
-    if metrics["engine/preemptions"]:
-        found.append(f"{metrics['engine/preemptions']:.0f} requests were preempted and recomputed")
+    if preempted := round(metrics["engine/preemptions"] or 0.0):
+        told = f"{counted(preempted, 'request')} {are(preempted, one='was', many='were')}"
+        found.append(f"{told} preempted and recomputed")
     waiting = metrics["engine/waiting_peak"] or 0.0
     if waiting > QUEUE * (data.concurrency or metrics["window/in_flight"] or 1.0):
-        found.append(f"up to {waiting:.0f} requests queued in the engine")
+        found.append(f"up to {counted(round(waiting), 'request')} queued in the engine")
     done = len(data.succeeded)
     single = metrics["requests/single_chunk"] or 0.0
     if done and single / done > SINGLE_CHUNK:

@@ -32,6 +32,7 @@ from jobs.measurement import Measurement, measure
 from jobs.measures.kv import kv_metrics, longest_contexts
 from jobs.measures.overlap import turns_in
 from jobs.measures.work import steady_window
+from jobs.nouns import counted
 from jobs.pairing import Held, Side
 from jobs.replay.arrivals import Schedule, schedule_of, warmup_users
 from jobs.replay.data import ReplayData
@@ -222,7 +223,8 @@ def _caveats(
 ) -> tuple[str, ...]:
     state = cache.state
     unconfirmed = (
-        f"the engine did not confirm that its prefix cache was emptied ({state.reset_tries} tries in "
+        "the engine did not confirm that its prefix cache was emptied "
+        f"({counted(state.reset_tries, 'try', 'tries')} in "
         f"{state.seconds:.0f} s); cold by {state.how.replace('_', ' ')}"
     )
     return (

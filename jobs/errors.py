@@ -12,6 +12,8 @@
   x ProfileError(ValueError)    an engine cannot be held in decode as asked, or its trace shows no step
 """
 
+from jobs.nouns import counted
+
 
 class JobError(Exception):
     """Base of all errors of this room; pickles across Ray."""
@@ -36,9 +38,9 @@ class MissingRepliesError(WorkloadError):
     def of(cls, name: str, missing: int, turns: int) -> "MissingRepliesError":
         """Return the error for workload `name`, of whose `turns` so many are `missing` a reply."""
         message = (
-            f"workload {name!r} has no reply for {missing} of its {turns} turns; a replay sends recorded "
-            "history and pins each request to the length of its recorded reply, so have a baseline engine "
-            "write them once with `specload workload record`"
+            f"workload {name!r} has no reply for {missing} of its {counted(turns, 'turn')}; a replay sends "
+            "recorded history and pins each request to the length of its recorded reply, so have a "
+            "baseline engine write them once with `specload workload record`"
         )
         return cls(message)
 

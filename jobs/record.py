@@ -20,6 +20,7 @@ from jobs.errors import GpusHeldError, RecordError
 from jobs.fleet import Fleet, visible_devices
 from jobs.gpus import GpuMemory
 from jobs.lifeline import ends_with_raylet
+from jobs.nouns import counted
 from jobs.scratch import scratch
 from jobs.start import start_attempts
 from jobs.workload.conversation import Conversation, Turn
@@ -199,7 +200,7 @@ class Completer:
             history.append((ASSISTANT, reply))
         if not turns:
             return RecorderSkipped(conversation=conversation.id, reason=f"left out: {shortened}")
-        kept = f"ends after {len(turns)} of {len(conversation.turns)} turns"
+        kept = f"ends after {len(turns)} of {counted(len(conversation.turns), 'turn')}"
         return Recording(
             conversation=replace(conversation, turns=tuple(turns)),
             finish_reasons=tuple(reasons),

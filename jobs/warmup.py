@@ -16,6 +16,7 @@ import numpy.typing as npt
 from engines.digest import seed_of
 from jobs.measures.timing import NS_PER_MS, starts
 from jobs.measures.work import good_chunks
+from jobs.nouns import counted
 from jobs.replay.data import ReplayData
 from jobs.workload.order import warmup_prompts
 from jobs.workload.tokens import TokenWorkload
@@ -57,8 +58,9 @@ class WarmUp:
             return ()
         before, after = self.looks[-2:]
         caveat = (
-            f"the step time had not settled after {self.rounds} warm-up rounds: the median chunk gap went "
-            f"from {before.median_ms:.2f} to {after.median_ms:.2f} ms; raise design.warmup_rounds_max"
+            f"the step time had not settled after {counted(self.rounds, 'warm-up round')}: the median "
+            f"chunk gap went from {before.median_ms:.2f} to {after.median_ms:.2f} ms; raise "
+            "design.warmup_rounds_max"
         )
         return (caveat,)
 

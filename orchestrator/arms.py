@@ -7,6 +7,7 @@ from typing import Any
 from engines.base import Refusal
 from engines.spec import NO_DRAFTER, Drafter, EngineConfig, Layout, Model
 from jobs.load import LoadLevel
+from jobs.nouns import counted
 from orchestrator.acceptance import acceptance_of
 from orchestrator.counterfactuals import kv_factor, orphans, with_counterfactuals
 from orchestrator.errors import ConfigError
@@ -175,7 +176,9 @@ def _refusal(
 ) -> Refused | None:
     wanted = arm.config.layout.devices
     if devices is not None and wanted > devices:
-        reason = f"needs {wanted} devices and this machine offers {devices}; choose a smaller layout"
+        reason = (
+            f"needs {counted(wanted, 'device')} and this machine offers {devices}; choose a smaller layout"
+        )
         return Refused(arm=arm, rule="devices", reason=reason)
     found = refusals(arm.config)
     if not found:
@@ -199,10 +202,11 @@ def _uneven_arms(arms: Sequence[Arm], share: str) -> list[Refused]:
 
 
 def _uneven(arm: Arm, slice_devices: int) -> Refused:
+    own = arm.config.layout.devices  # several: one divides every slice
     reason = (
-        f"{arm.config.layout.devices} devices do not divide the block's slice of {slice_devices}: copies of "
-        "this layout cannot fill it, so its arms would not be compared on equal hardware; choose "
-        "design.share=layout, or run it in a sweep of its own"
+        f"{own} devices do not divide the block's slice of {slice_devices}: copies of this layout cannot "
+        "fill it, so its arms would not be compared on equal hardware; choose design.share=layout, or run "
+        "it in a sweep of its own"
     )
     return Refused(arm=arm, rule="slice", reason=reason)
 

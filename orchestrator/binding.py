@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from engines.spec import EngineConfig
+from jobs.nouns import are, counted
 from jobs.workload.bind import bind, digest_of
 from jobs.workload.policies import Policies
 from jobs.workload.source import FileSource
@@ -103,14 +104,14 @@ def epoch_notes(ref: WorkloadRef, concurrencies: Sequence[int]) -> list[str]:
     if short:
         levels = ", ".join(f"C={concurrency}: {epochs} times" for concurrency, epochs in short.items())
         notes.append(
-            f"a level of C users needs 4 C conversations and the workload has {ref.conversations}: they are "
-            f"repeated under fresh cache salts ({levels})"
+            f"a level of C users needs 4 C conversations and the workload has {ref.conversations}: "
+            f"{'it is' if ref.conversations == 1 else 'they are'} repeated under fresh cache salts ({levels})"
         )
     if ref.dropped:
         name, reason = ref.dropped[0]
         many = ref.dropped_count > 1
         notes.append(
-            f"{ref.dropped_count} conversation{'s are' if many else ' is'} left out"
+            f"{counted(ref.dropped_count, 'conversation')} {are(ref.dropped_count)} left out"
             f"{', the first' if many else ''} because: {name}: {reason}"
         )
     return notes

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from jobs.nouns import counted
 from jobs.result import CellResult
 from orchestrator.estimate import device_time
 from orchestrator.pace import Pace
@@ -83,12 +84,12 @@ class Budget:
 def budget_words(budget: Budget, *, device_hours: float, unit: str) -> str:
     """Return what a sweep that stopped at its budget left out, and how it goes on."""
     out = budget.left_out
-    blocks = f"{len(out)} block{'s' if len(out) > 1 else ''}"
+    blocks = counted(len(out), "block")
     cells = sum(segment.cells for segment in out)
     return (
-        f"design.budget={device_hours:g}: {device_time(budget.spent, unit)} are spent, and {blocks} with "
-        f"{cells} cells did not start because they would need more than what is left; they stay pending. The "
-        "same words with a larger design.budget go on there"
+        f"design.budget={device_hours:g}: {device_time(budget.spent, unit)} are spent, and {blocks} "
+        f"with {counted(cells, 'cell')} did not start: more would be needed than is left. What did not "
+        "start stays pending. The same words with a larger design.budget go on there"
     )
 
 

@@ -16,6 +16,7 @@ from omegaconf import OmegaConf
 from engines.errors import EngineError
 from engines.registry import ENGINES, engine_named
 from jobs.gpus import list_gpus
+from jobs.nouns import counted
 from orchestrator.sweep import config_folder
 
 OK = "ok"
@@ -151,4 +152,4 @@ def _store(results: Path) -> Finding:
     except sqlite3.Error as error:
         remedy = "move it away: the next run of a sweep records everything again"
         return Finding(what="MLflow store", state=MISSING, detail=f"{path}: {error}", remedy=remedy)
-    return Finding(what="MLflow store", state=OK, detail=f"{path}, {runs} runs")
+    return Finding(what="MLflow store", state=OK, detail=f"{path}, {counted(runs, 'run')}")

@@ -17,6 +17,7 @@ from jobs.bench import settled_counters
 from jobs.errors import GpusHeldError
 from jobs.fleet import Fleet
 from jobs.gpus import GpuMemory
+from jobs.nouns import are, counted
 from orchestrator.doctor import MISSING, NOTE, OK, Finding
 from orchestrator.probe import Answer, ask
 
@@ -85,7 +86,9 @@ def drafter_difference(
         detail = "; ".join(f"{key}: {plain.get(key)!r} and {drafting.get(key)!r}" for key in strange)
         remedy = "every pair would be invalid (gate `same_config`): set these in engine.flags for both"
         return Finding(what="pair", state=MISSING, detail=detail, remedy=remedy)
-    detail = f"{len(changed)} keys differ with the drafter, all of them follow from it"
+    differ = are(len(changed), one="differs", many="differ")
+    follow = are(len(changed), one="it follows", many="all of them follow")
+    detail = f"{counted(len(changed), 'key')} {differ} with the drafter, {follow} from it"
     return Finding(what="pair", state=OK, detail=detail)
 
 
@@ -100,7 +103,7 @@ def _configuration(fleet: Fleet, resolved: Mapping[str, Any]) -> Finding:
         detail = f"{', '.join(unsteady)} changed between two readings"
         remedy = "every pair would be invalid: the adapter has to leave these keys out"
         return Finding(what=what, state=MISSING, detail=detail, remedy=remedy)
-    return Finding(what=what, state=OK, detail=f"{len(resolved)} keys, alike in two readings")
+    return Finding(what=what, state=OK, detail=f"{counted(len(resolved), 'key')}, alike in two readings")
 
 
 def _service(fleet: Fleet, known: Collection[str]) -> Iterator[Finding]:

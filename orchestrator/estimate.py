@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from jobs.nouns import counted
 from jobs.result import CellResult
 from orchestrator.pace import Pace
 from orchestrator.pending import Segment
@@ -74,7 +75,7 @@ def device_time(seconds: float | None, unit: str) -> str:
         return "unknown"
     if seconds >= 3600:
         return f"about {seconds / 3600:.1f} {unit}-hours"
-    return f"about {max(1, round(seconds / 60))} {unit}-minutes"
+    return f"about {counted(max(1, round(seconds / 60)), f'{unit}-minute')}"
 
 
 def _size(plan: Plan, block: Block, pace: Pace, stateful: Collection[str]) -> BlockSize:

@@ -8,6 +8,7 @@ its chosen option: `{layout: [tp2, dp2], drafter: {not: eagle3}}`.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jobs.nouns import counted
 from orchestrator.errors import ConfigError
 from orchestrator.known_keys import unknown_key
 from orchestrator.sweep import Point
@@ -60,7 +61,7 @@ def _note(entry: Mapping[str, Any], count: int) -> str:
     words = ", ".join(f"{key}={_words(wanted)}" for key, wanted in entry.items())
     if count == 0:
         return f"exclude {words} matches no point of the grid and changes nothing"
-    return f"exclude {words} leaves out {count} point{'s' if count > 1 else ''}"
+    return f"exclude {words} leaves out {counted(count, 'point')}"
 
 
 def _words(wanted: Any) -> str:

@@ -11,6 +11,7 @@ from jobs.cores import CoreLease
 from jobs.fleet import Fleet
 from jobs.gpu_facts import NodeGpus, node_gpus
 from jobs.gpus import GpuMemory
+from jobs.nouns import are, counted
 from orchestrator.doctor import MISSING, Finding
 from orchestrator.engine_check import PROMPT, TOKENS, Patience, check_engine, drafter_difference
 from orchestrator.errors import ConfigError
@@ -82,7 +83,10 @@ def _engines(config: EngineConfig, node: NodeGpus, patience: Patience) -> Iterat
     if config.device == "gpu":
         names = _devices(node, config.layout.devices)
         if not names:
-            detail = f"{config.layout.label} needs {config.layout.devices} GPUs, {len(node.gpus)} are here"
+            detail = (
+                f"{config.layout.label} needs {counted(config.layout.devices, 'GPU')}, {len(node.gpus)} "
+                f"{are(len(node.gpus))} here"
+            )
             remedy = "it was not started: choose a smaller layout, and look at CUDA_VISIBLE_DEVICES"
             yield Finding(what=config.label, state=MISSING, detail=detail, remedy=remedy)
             return

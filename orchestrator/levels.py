@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from jobs.load import AXES, CONCURRENCY, LoadLevel
+from jobs.nouns import counted
 from jobs.replay.arrivals import schedule_of
 from jobs.workload.tokens import TokenWorkload
 from orchestrator.errors import ConfigError
@@ -91,13 +92,14 @@ def open_loop_notes(levels: Sequence[LoadLevel], workload: TokenWorkload) -> lis
             epochs = schedule.order[-1][1] + 1
             told.append(
                 f"{level.label}: {len(schedule.order)} over about {schedule.arrivals[-1] / 1e9:.0f} s"
-                + (f", the workload {epochs} times under fresh cache salts" if epochs > 1 else "")
+                + (f", the workload {counted(epochs, 'time')} under fresh cache salts" if epochs > 1 else "")
             )
     if not told:
         return []
     first = next(level for level in levels if level.is_open)
+    most = counted(first.max_inflight, "request")
     note = (
-        f"open loop with {first.arrivals} arrivals, at most {first.max_inflight} requests in flight; "
+        f"open loop with {first.arrivals} arrivals, at most {most} in flight; "
         f"conversations by level: {'; '.join(told)}"
     )
     return [note]

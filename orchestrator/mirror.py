@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from jobs.nouns import counted
 from orchestrator.mirror_files import LAST, restore, snapshot
 from orchestrator.mirror_owner import MirrorOwner
 from orchestrator.remote import RemoteFolder
@@ -73,7 +74,7 @@ class Mirror:
         self._owner.take()
         restored = restore(self.remote, self.folder)
         if restored:
-            self._say(f"{restored} files of this sweep brought back from {self.remote.url}")
+            self._say(f"{counted(restored, 'file')} of this sweep brought back from {self.remote.url}")
         remote = self.remote.files()
         self._copied = {
             name: stamp for name, stamp in snapshot(self.folder).items() if remote.get(name) == stamp[0]

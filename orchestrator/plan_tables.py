@@ -6,6 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from jobs.nouns import counted
 from jobs.result import TREATMENT
 from orchestrator.balance import Balance, balance
 from orchestrator.estimate import BlockSize, Estimate, device_time
@@ -85,24 +86,25 @@ def _size(plan: Plan, size: Estimate, order: Balance) -> list[Text]:
         else device_time(size.device_seconds, plan.unit)
     )
     guess = (
-        f" ({size.guessed_cells} of {size.cells} cells guessed)"
+        f" ({size.guessed_cells} of {counted(size.cells, 'cell')} guessed)"
         if size.device_seconds and size.guessed_cells
         else ""
     )
     workload = (
-        f"workload {plan.workload.name}: {plan.workload.conversations} conversations, "
-        f"{plan.workload.turns} turns; on {where}, a device is one {plan.cluster.resource}"
+        f"workload {plan.workload.name}: {counted(plan.workload.conversations, 'conversation')}, "
+        f"{counted(plan.workload.turns, 'turn')}; on {where}, a device is one {plan.cluster.resource}"
     )
     lines = [
-        f"{size.engine_starts} engine starts, {size.cells} cells, {time}{guess}",
+        f"{counted(size.engine_starts, 'engine start')}, {counted(size.cells, 'cell')}, {time}{guess}",
         _balance_words(order, blocks=len(plan.blocks)),
         workload,
     ]
     if plan.search is not None:
         lines.append(_search_words(plan, size.rounds))
     if plan.confirm:
+        fresh = counted(plan.confirm, "fresh block")
         lines.append(
-            f"then {plan.confirm} fresh blocks of the winner and its baseline, if one wins, at its best "
+            f"then {fresh} of the winner and its baseline, if one wins, at its best "
             "level and where its range gains least: 3 engines a block, at 2 levels at most (design.confirm)"
         )
     if plan.budget is not None:
@@ -119,11 +121,12 @@ def _search_words(plan: Plan, one: Sequence[BlockSize]) -> str:
     count = plan.search.rounds
     known = [block.device_seconds for block in one if block.device_seconds is not None]
     seconds = count * sum(known) if len(known) == len(one) else None
+    starts = counted(count * sum(block.engine_starts for block in one), "engine start")
+    cells = counted(count * sum(block.cells for block in one), "cell")
     return (
-        f"then up to {count} rounds that search ({plan.search.kind}) until an arm's interval is at most "
-        f"{plan.search.width:g} times wide (load.search_width): at most "
-        f"{count * sum(block.engine_starts for block in one)} engine starts and "
-        f"{count * sum(block.cells for block in one)} cells more, time {device_time(seconds, plan.unit)}"
+        f"then up to {counted(count, 'round')} of a search ({plan.search.kind}) until an arm's interval is "
+        f"at most {plan.search.width:g} times wide (load.search_width): at most {starts} and {cells} more, "
+        f"time {device_time(seconds, plan.unit)}"
     )
 
 

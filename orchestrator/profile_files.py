@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.breakdown_figure import Bar, draw_breakdown
+from jobs.nouns import counted
 from orchestrator.durable import replace_json
 from orchestrator.errors import ResultsWriteError
 from orchestrator.plan import Plan
@@ -51,7 +52,7 @@ def heading(profile: ProfilePlan, result: ProfileResult) -> str:
     source = "" if result.source == TRACE else "ESTIMATE, "
     return (
         f"{emulated}{source}decode step of {arm.model.name} on {arm.engine} {arm.version}: "
-        f"{profile.concurrency} requests at about {first.context:.0f} tokens each"
+        f"{counted(profile.concurrency, 'request')} at about {first.context:.0f} tokens each"
     )
 
 

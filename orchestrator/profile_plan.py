@@ -9,6 +9,7 @@ from engines.digest import digest
 from engines.nearest import did_you_mean
 from engines.registry import engine_named
 from engines.spec import EngineConfig
+from jobs.nouns import counted
 from jobs.profile.runner import MARGIN_STEPS, can_trace
 from jobs.workload.tokens import TokenWorkload
 from orchestrator.errors import ConfigError
@@ -213,8 +214,8 @@ def _contexts(wish: ProfileWish, workload: TokenWorkload, longest: int, *, estim
     context = min(longest, max(SHORTEST, mean_context(workload))) if wish.context is None else wish.context
     if not SHORTEST <= context <= longest:
         message = (
-            f"--context {context}: with {wish.steps} steps the model's context leaves {SHORTEST} to "
-            f"{longest} tokens; choose one of those, or fewer --steps"
+            f"--context {context}: with {counted(wish.steps, 'step')} the model's context leaves {SHORTEST} "
+            f"to {longest} tokens; choose one of those, or fewer --steps"
         )
         raise ConfigError(message)
     if not estimate:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from jobs.nouns import are, counted
 from orchestrator.errors import PlacementError
 from orchestrator.packing import Holding, Request, pack
 from orchestrator.pending import Segment
@@ -167,8 +168,9 @@ class BlockQueue:
         if self._hopeless_since is None:
             self._hopeless_since = now
         elif now - self._hopeless_since > HOPELESS_SECONDS:
+            blocks = f"{counted(len(hopeless), 'block')} {are(len(hopeless))}"
             message = (
-                f"{len(hopeless)} blocks are left and cannot run any more; what was measured is kept, and "
+                f"{blocks} left and cannot run any more; what was measured is kept, and "
                 f"the same words go on once a node has room: {self._slots.why_not(max(hopeless))}"
             )
             raise PlacementError(message)

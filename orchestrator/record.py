@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from jobs.nouns import counted
 from jobs.record import RecorderReady, RecorderSkipped, RecordReport, RecordRunner, RecordTask
 from jobs.workload.conversation import Conversation
 from jobs.workload.formats import count_unanswered
@@ -32,8 +33,9 @@ def record(plan: RecordPlan, output: Path, *, say: Callable[[str], None]) -> Rec
         left = tuple(entry for entry in plan.conversations if entry.id not in file.done)
         open_turns = count_unanswered(left)
         say(
-            f"{len(left)} of {len(plan.conversations)} conversations to complete, {open_turns} replies, "
-            f"{plan.header.concurrency} at a time on {plan.config.label}"
+            f"{len(left)} of {counted(len(plan.conversations), 'conversation')} to complete, "
+            f"{counted(open_turns, 'reply', 'replies')}, {plan.header.concurrency} at a time on "
+            f"{plan.config.label}"
         )
         if left:
             lines = _Lines(file, say, total=len(plan.conversations))
@@ -68,7 +70,8 @@ class _Lines:
             turns = report.conversation.turns
             tokens = sum(turn.output_tokens or 0 for turn in turns)
             shortened = f"; {report.shortened}" if report.shortened else ""
-            self._done(f"{report.conversation.id}: {len(turns)} turns, {tokens} tokens{shortened}")
+            amount = f"{counted(len(turns), 'turn')}, {counted(tokens, 'token')}"
+            self._done(f"{report.conversation.id}: {amount}{shortened}")
         elif isinstance(report, RecorderSkipped):
             self._file.drop(report.conversation, report.reason)
             self._done(f"{report.conversation}: {report.reason}")

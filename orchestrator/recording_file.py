@@ -13,6 +13,7 @@ from typing import IO, Self
 import msgspec
 
 from jobs.errors import WorkloadError
+from jobs.nouns import counted
 from jobs.workload.json_file import parse
 from jobs.workload.recorded import (
     Recording,
@@ -97,7 +98,7 @@ class RecordingFile:
         lines = self._lines()
         if not lines:
             why = f" (the first: {': '.join(self.header.dropped[0])})" if self.header.dropped else ""
-            message = f"not one of {self.header.wanted} conversations could be recorded{why}"
+            message = f"not one of {counted(self.header.wanted, 'conversation')} could be recorded{why}"
             raise RecordingError(message)
         content = b"".join(line_of(lines[name]) for name in order if name in lines)
         staging = self.path.with_name(f"{self.path.name}.tmp")

@@ -14,6 +14,7 @@ from analysis.objectives import OBJECTIVES
 from analysis.rows import Ratio, VerdictRow
 from analysis.summary import Summary
 from analysis.untrusted import plain
+from jobs.nouns import counted
 
 _PIPE_WIDTH = 190
 _STYLES = {"wins": "bold green", "loses": "bold red", "invalid": "yellow"}
@@ -104,7 +105,7 @@ def _verdict(row: VerdictRow) -> Text:
     words = row.verdict
     if row.more_blocks:
         unit = "run" if row.unpaired else "block"
-        words += f" ({row.more_blocks} more {unit}{'s' if row.more_blocks > 1 else ''})"
+        words += f" ({counted(row.more_blocks, f'more {unit}')})"
     text = Text(words, style=_STYLES.get(row.verdict, ""))
     if row.oversubscribed:
         text.append(" oversubscribed", style="yellow")

@@ -7,6 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from jobs.nouns import are, counted
 from jobs.workload.inspection import Inspection, Spread
 from orchestrator.workload_look import Look, Replayed
 
@@ -46,7 +47,7 @@ def grouped(dropped: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
         numbers = [int(number) for number in _NUMBER.findall(reason)]
         kinds.setdefault(_NUMBER.sub("\0", reason), []).append(numbers)
     return [
-        (_filled(kind, rows), f"{len(rows):,} conversation{'' if len(rows) == 1 else 's'}")
+        (_filled(kind, rows), counted(len(rows), "conversation"))
         for kind, rows in sorted(kinds.items(), key=lambda item: -len(item[1]))
     ]
 
@@ -80,7 +81,7 @@ def _fact_rows(found: Inspection, *, unanswered: int, is_text: bool) -> Iterator
         hit = f"of the prompt tokens are served by an endless cache, in {blocks}"
         yield "ideal prefix-hit rate", _percent(found.hit_rate), hit
         distinct = found.blocks - found.repeated_blocks
-        again = f"of {found.blocks:,} blocks came before, {distinct:,} are distinct"
+        again = f"of {counted(found.blocks, 'block')} came before, {distinct:,} {are(distinct)} distinct"
         yield "repeated blocks", _percent(found.block_hit_rate), again
         shared = "of the first turns' prompt tokens are what another conversation starts with too"
         yield "shared first turns", _percent(found.first_turn_sharing), shared

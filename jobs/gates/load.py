@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from engines.counters import Counters
+from jobs.nouns import counted
 from jobs.replay.data import ReplayData
 from jobs.result import Gate
 
@@ -43,7 +44,7 @@ def emulator_pace_gate(data: ReplayData, counters: Counters) -> Gate:
 
 def _request_errors(data: ReplayData) -> Gate:
     failed = [request for request in data.requests if request.error is not None]
-    message = f"{len(failed)} of {len(data.requests)} requests failed"
+    message = f"{len(failed)} of {counted(len(data.requests), 'request')} failed"
     if failed:
         causes = Counter(request.error or "" for request in failed)
         listed = ", ".join(f"{count} {cause}" for cause, count in sorted(causes.items()))
@@ -62,8 +63,8 @@ def _occupancy(data: ReplayData, metrics: Mapping[str, float | None], *, oversub
         )
         return Gate(name="occupancy", passed=False, message=message, limit=OCCUPANCY)
     message = (
-        f"{value:.1%} of {data.concurrency} users had a request in flight or were thinking; at least "
-        f"{OCCUPANCY:.0%} is needed"
+        f"{value:.1%} of {counted(data.concurrency, 'user')} had a request in flight or were thinking; at "
+        f"least {OCCUPANCY:.0%} is needed"
     )
     if oversubscribed:
         message += " (not judged: client and engine share a core)"
@@ -86,7 +87,7 @@ def _open_window(metrics: Mapping[str, float | None]) -> Gate:
 def _in_flight_cap(data: ReplayData) -> Gate:
     waits = data.summary.cap_waits
     message = (
-        f"{waits} requests had to wait for others to end; an open loop holds nothing back: raise "
+        f"{counted(waits, 'request')} had to wait for others to end; an open loop holds nothing back: raise "
         "load.max_inflight, or choose a lower rate"
         if waits
         else "no request had to wait for others to end"

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from jobs.nouns import counted
 from jobs.replay.data import ReplayData
 from jobs.result import Gate
 
@@ -73,7 +74,9 @@ def _configuration(
         f"{key}: {resolved.get(key, absent)!r} against {baseline.get(key, absent)!r}" for key in differing
     ]
     if not differing:
-        message = f"the arms' resolved configurations ({len(resolved)} keys) differ in the drafter only"
+        message = (
+            f"the arms' resolved configurations ({counted(len(resolved), 'key')}) differ in the drafter only"
+        )
     else:
         more = f" and {len(shown) - SHOWN_KEYS} more" if len(shown) > SHOWN_KEYS else ""
         message = f"the arms differ in more than the drafter: {'; '.join(shown[:SHOWN_KEYS])}{more}"
@@ -86,9 +89,9 @@ def _equal_work(delivered: Delivered, baseline: Delivered) -> Gate:
     mine = delivered.prompt_tokens + delivered.output_tokens
     theirs = baseline.prompt_tokens + baseline.output_tokens
     message = (
-        f"{delivered.requests} requests with {delivered.prompt_tokens} prompt and {delivered.output_tokens} "
-        f"output tokens; the baseline {baseline.requests} with {baseline.prompt_tokens} and "
-        f"{baseline.output_tokens}"
+        f"{counted(delivered.requests, 'request')} with {delivered.prompt_tokens} prompt and "
+        f"{delivered.output_tokens} output tokens; the baseline {baseline.requests} with "
+        f"{baseline.prompt_tokens} and {baseline.output_tokens}"
     )
     passed = delivered == baseline
     return Gate(name="equal_work", passed=passed, message=message, value=float(mine - theirs), limit=0.0)

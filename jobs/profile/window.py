@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from engines.counters import Counters
 from jobs.errors import ProfileError
 from jobs.fleet import Fleet
+from jobs.nouns import counted
 from jobs.profile.hold import Hold
 
 POLL_SECONDS = 0.25
@@ -74,7 +75,7 @@ class Window:
                 raise self._ended(now)
             if time.monotonic() > deadline:
                 message = (
-                    f"{now.running} of {self._requests} requests run and {now.waiting} wait after "
+                    f"{now.running} of {counted(self._requests, 'request')} run and {now.waiting} wait after "
                     f"{self._patience:.0f} s: the batch or the KV cache of {self._fleet.config.label} does "
                     "not hold so many at this context; choose a smaller --concurrency or --context"
                 )
@@ -102,14 +103,15 @@ class Window:
             if made >= steps:
                 return self._shown(opened, passed)
             if time.monotonic() > deadline:
-                message = f"{made:.0f} of {steps} steps came in {self._patience:.0f} s; choose fewer --steps"
+                told = f"{made:.0f} of {counted(steps, 'step')} came in {self._patience:.0f} s"
+                message = f"{told}; choose fewer --steps"
                 raise ProfileError(message)
             pause = _pause(made, steps, passed.time)
 
     def _ended(self, now: Counters) -> ProfileError:
         gone = self._requests - now.running
         message = (
-            f"{gone} of {self._requests} requests ended, or were thrown out of the KV cache of "
+            f"{gone} of {counted(self._requests, 'request')} ended, or were thrown out of the KV cache of "
             f"{self._fleet.config.label}, before its steps were timed; choose a smaller --concurrency or "
             "--context, or fewer --steps"
         )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from jobs.errors import WorkloadError
 from jobs.load import CONSTANT, TRACE, LoadLevel
+from jobs.nouns import counted
 from jobs.workload.order import replay_order
 from jobs.workload.tokens import TokenWorkload
 
@@ -104,8 +105,8 @@ def _starts(workload: TokenWorkload) -> list[tuple[float, int]]:
     if lacking:
         message = (
             f"workload {workload.name!r} has no arrival time for {lacking} of its "
-            f"{len(workload.conversations)} conversations, and load.rate_scale plays the trace's own; give "
-            "load.rate in conversations a second (load=open), or use a trace with times"
+            f"{counted(len(workload.conversations), 'conversation')}, and load.rate_scale plays the "
+            "trace's own; give load.rate in conversations a second (load=open), or use a trace with times"
         )
         raise WorkloadError(message)
     return sorted(starts)

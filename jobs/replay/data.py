@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jobs.errors import ReplayError
+from jobs.nouns import counted
 from jobs.replay.files import CHUNKS_FILE, JOB_FILE, REQUESTS_FILE, SUMMARY_FILE, shard_folder
 from jobs.replay.job import ReplayJob, ReplaySummary, RequestRecord
 from jobs.replay.shards import merged
@@ -81,8 +82,9 @@ def _part(folder: Path) -> tuple[ReplaySummary, list[RequestRecord], npt.NDArray
     expected = sum(request.chunks for request in requests)
     if len(requests) != summary.requests or len(chunks) != expected:
         message = (
-            f"the result in {folder} is incomplete: {len(requests)} of {summary.requests} requests, "
-            f"{len(chunks)} of {expected} chunks"
+            f"the result in {folder} is incomplete: {len(requests)} of "
+            f"{counted(summary.requests, 'request')}, "
+            f"{len(chunks)} of {counted(expected, 'chunk')}"
         )
         raise ReplayError(message)
     return summary, requests, chunks

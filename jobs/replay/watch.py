@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections import defaultdict
 
+from jobs.nouns import counted
 from jobs.replay.http import Connection
 from jobs.replay.job import ReplayJob
 from jobs.replay.lines import Lines
@@ -55,8 +56,8 @@ class Watch:
                 connection.take_in()
             if self._silence(url, connections) >= age:
                 self.silent = (
-                    f"the replica at {url} has {len(connections)} requests of this process and sent no token "
-                    f"to any of them for {self._stall:g} s (timeouts.stall)"
+                    f"the replica at {url} has {counted(len(connections), 'request')} of this process and "
+                    f"sent no token for {self._stall:g} s (timeouts.stall)"
                 )
                 self._pace.end()
                 self._break_off(list(self._lines.connections()), "hung", self.silent, age=0)

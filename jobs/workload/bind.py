@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from jobs.errors import ChatRefusedError, MissingRepliesError, WorkloadError
+from jobs.nouns import counted
 from jobs.workload.bind_text import bind_text
 from jobs.workload.bind_trace import bind_trace, scaled
 from jobs.workload.bound import Bound
@@ -155,23 +156,24 @@ def _check_gaps(source: Source, policies: Policies, kept: Sequence[Bound]) -> No
 def _nothing(source: Source, selection: Selection, policies: Policies, max_context: int) -> WorkloadError:
     if not selection.sampled:
         return WorkloadError(
-            f"workload {source.name!r}: a sample of {policies.sample} of its {selection.seen} conversations "
+            f"workload {source.name!r}: a sample of {policies.sample} of its "
+            f"{counted(selection.seen, 'conversation')} "
             "holds none; choose a larger workload.sample, or null"
         )
     return WorkloadError(
-        f"workload {source.name!r}: none of its {selection.sampled} conversations fits the model's "
-        f"context of {max_context} tokens; they need {selection.shortest} to {selection.longest}: raise "
-        "model.max_context, choose shorter conversations, or another workload.fit"
+        f"workload {source.name!r}: none of its {counted(selection.sampled, 'conversation')} fits the "
+        f"model's context of {max_context} tokens; they need {selection.shortest} to {selection.longest}: "
+        "raise model.max_context, choose shorter conversations, or another workload.fit"
     )
 
 
 def _choice_notes(selection: Selection, policies: Policies, kept: int) -> list[str]:
     notes = []
     if policies.sample is not None:
-        of = _count(selection.seen, "conversation")
+        of = counted(selection.seen, "conversation")
         notes.append(f"a sample of {policies.sample:g} has {selection.sampled} of {of}")
     if policies.limit is not None and kept < selection.sampled:
-        of = _count(selection.sampled, "conversation")
+        of = counted(selection.sampled, "conversation")
         notes.append(f"{kept} of {of} are used, chosen by a hash of their ids")
     return notes
 
@@ -184,10 +186,10 @@ def _notes(policies: Policies, kept: Sequence[Bound]) -> list[str]:
     silent = sum(bound.silent_gaps for bound in kept)
     notes = []
     if late:
-        turns, of = _count(sum(late), "turn"), _count(len(late), "conversation")
+        turns, of = counted(sum(late), "turn"), counted(len(late), "conversation")
         notes.append(f"left out by workload.max_turns={policies.max_turns}: {turns} of {of}")
     if cut:
-        turns, of = _count(sum(bound.cut_turns for bound in cut), "turn"), _count(len(cut), "conversation")
+        turns, of = counted(sum(bound.cut_turns for bound in cut), "turn"), counted(len(cut), "conversation")
         what = "messages" if any(bound.conversation.block_size == 0 for bound in cut) else "blocks"
         tokens = sum(bound.cut_tokens for bound in cut)
         notes.append(
@@ -195,14 +197,10 @@ def _notes(policies: Policies, kept: Sequence[Bound]) -> list[str]:
             f"{of}, by {tokens} prompt tokens in all"
         )
     if capped:
-        turns = _count(capped, "turn")
+        turns = counted(capped, "turn")
         notes.append(f"capped at {policies.max_output_tokens} output tokens: {turns} whose reply was longer")
     if policies.output == FIXED:
         notes.append(f"every turn is pinned to {policies.output_tokens} output tokens, whatever was recorded")
     if policies.gaps != NO_GAPS and silent:
-        notes.append(f"no recorded pause, so sent at once after the reply: {_count(silent, 'turn')}")
+        notes.append(f"no recorded pause, so sent at once after the reply: {counted(silent, 'turn')}")
     return notes
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

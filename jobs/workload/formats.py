@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from engines.nearest import did_you_mean
 from jobs.errors import MissingRepliesError, WorkloadError
+from jobs.nouns import are, counted
 from jobs.workload.abench import read_abench
 from jobs.workload.azure import read_azure
 from jobs.workload.builtin import BUILTIN
@@ -85,7 +86,10 @@ def load_workload(
     if missing and not unanswered:
         raise MissingRepliesError.of(name, missing, sum(len(entry.turns) for entry in conversations))
     if missing:
-        log.note(f"{missing} turns have no reply; `specload workload record` writes them")
+        log.note(
+            f"{counted(missing, 'turn')} {are(missing, one='has', many='have')} no reply; "
+            f"`specload workload record` writes {are(missing, one='it', many='them')}"
+        )
     return Workload(name=name, conversations=conversations, validity=log.validity, notes=log.notes)
 
 

@@ -3,6 +3,8 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
+from jobs.nouns import counted
+
 
 @dataclass(slots=True, kw_only=True)
 class ImportLog:
@@ -38,6 +40,6 @@ class ImportLog:
     def dropped(self) -> tuple[str, ...]:
         """One line for each reason to leave something out, the most frequent first."""
         return tuple(
-            f"{count} {what}{'' if count == 1 else 's'} dropped: {reason}"
+            f"{counted(count, what)} dropped: {reason}"
             for (what, reason), count in self._dropped.most_common()
         )

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from jobs.errors import WorkloadError
+from jobs.nouns import are, counted
 from jobs.workload.fields import hash_ids, number, whole
 from jobs.workload.import_log import ImportLog
 from jobs.workload.json_file import json_lines
@@ -79,7 +80,10 @@ def read_mooncake(paths: Sequence[Path], log: ImportLog) -> Iterator[TraceConver
                 start=(rows.times[row] - begin) / _MS,
                 scope=path.stem,
             )
-        log.note(f"{path.name}: {len(rows.lines)} rows without a session make {conversations} conversations")
+        log.note(
+            f"{path.name}: {counted(len(rows.lines), 'row')} without a session "
+            f"{are(len(rows.lines), one='makes', many='make')} {counted(conversations, 'conversation')}"
+        )
     log.note(RULE)
     log.note(
         "a gap is the time between two arrivals of a conversation: the trace does not say how much of it the "
@@ -99,7 +103,8 @@ def _read(path: Path, log: ImportLog) -> _Rows:
         if len(ids) != -(-tokens // BLOCK):
             message = (
                 f"{where}: {len(ids)} hash_ids for an input_length of {tokens}, which is "
-                f"{-(-tokens // BLOCK)} blocks of {BLOCK} tokens; the file is damaged, or its blocks differ"
+                f"{counted(-(-tokens // BLOCK), 'block')} of {BLOCK} tokens; the file is damaged, or its "
+                "blocks differ"
             )
             raise WorkloadError(message)
         time = number(value, "timestamp", where=where)

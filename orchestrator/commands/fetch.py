@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from jobs.nouns import are, counted
 from orchestrator.commands.as_json import add_json, print_json
 from orchestrator.commands.cluster import add_address, located
 from orchestrator.commands.parser import Parser
@@ -35,9 +36,12 @@ def run(arguments: Sequence[str]) -> int:
         print_json(fetched)
         return 0
     out = console()
-    out.print(f"{fetched.cells} cells are in {fetched.folder} ({fetched.files} files came now)")
+    came = counted(fetched.files, "file")
+    out.print(f"{counted(fetched.cells, 'cell')} {are(fetched.cells)} in {fetched.folder} ({came} came now)")
     if fetched.unfinished:
-        out.print(f"{fetched.unfinished} more are being copied there: fetch again later")
+        out.print(
+            f"{fetched.unfinished} more {are(fetched.unfinished)} being copied there: fetch again later"
+        )
     out.print(f"specload report {shlex.quote(str(fetched.folder))}")
     return 0
 

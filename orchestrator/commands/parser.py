@@ -31,7 +31,9 @@ class Parser(argparse.ArgumentParser):
         self._sweeps.append(name)
         self.add_argument(name, type=Path, **more)
 
-    def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:
+    def parse_args(  # type: ignore[override]  # its overloads are for namespaces of other types
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> argparse.Namespace:
         """Parse all words; the error about one that is nothing names the option that was meant."""
         found, strangers = self.parse_known_args(args, namespace)
         if strangers:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from jobs.nouns import are, counted
 from jobs.result import MEASURED
 from orchestrator.commands.as_json import add_json, print_json
 from orchestrator.commands.parser import Parser
@@ -48,15 +49,16 @@ def run(arguments: Sequence[str]) -> int:
         ended = "FINISHED" if measured else "FAILED"
         recorder.close(report if report.is_file() else None, "KILLED" if pending(plan, results) else ended)
     lacking = recorder.unshown(results)
+    was = are(shown, one="was", many="were")
     if lacking:
         message = (
-            f"MLflow store {recorder.uri} failed: it lacks {lacking} of {len(results)} cells, {shown} were "
-            "recorded now. The same command goes on once it answers"
+            f"MLflow store {recorder.uri} failed: it lacks {lacking} of {counted(len(results), 'cell')}, "
+            f"{shown} {was} recorded now. The same command goes on once it answers"
         )
         raise TrackingUnreachableError(message)
     if options.json:
         print_json({"cells": len(results), "recorded_now": shown, "store": recorder.uri})
         return 0
-    said = f"{shown} of {len(results)} cells were missing in MLflow and are recorded now"
+    said = f"{shown} of {counted(len(results), 'cell')} {was} missing in MLflow and {are(shown)} recorded now"
     console().print(said)
     return 0

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
+from jobs.nouns import counted
 from orchestrator.commands.as_json import add_json, print_json
 from orchestrator.commands.grid import groups_help, use_rays_authentication
 from orchestrator.commands.parser import Parser
@@ -58,8 +59,9 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     ends = ", ".join(f"{count} {reason}" for reason, count in sorted(header.finish_reasons.items()))
     out.print(
-        f"{options.output}: {header.turns} turns, {header.output_tokens} tokens ({ends}), "
-        f"{len(header.dropped)} conversations left out or shortened, content validity {header.validity}"
+        f"{options.output}: {counted(header.turns, 'turn')}, {counted(header.output_tokens, 'token')} "
+        f"({ends}), {counted(len(header.dropped), 'conversation')} left out or shortened, "
+        f"content validity {header.validity}"
     )
     if plan.config.device == "emulated":
         out.print("emulated engine: the replies are filler; acceptance on them means nothing")

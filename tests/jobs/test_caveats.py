@@ -25,7 +25,7 @@ METRICS = {
         ({"window/seconds": None}, "no steady window"),
         ({"window/drain_share": 0.4}, "the last 40% of the replay"),
         ({"engine/preemptions": 7.0}, "7 requests were preempted"),
-        ({"engine/waiting_peak": 1.0}, "up to 1 requests queued"),
+        ({"engine/waiting_peak": 1.0}, "up to 1 request queued"),
         ({"requests/single_chunk": 3.0}, "3 of 20 answers came in one chunk"),
         ({"cache/client_cached_tokens": None}, "computed throughput is unknown"),
     ],

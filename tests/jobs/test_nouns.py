@@ -7,7 +7,14 @@ from jobs.nouns import are, counted
 
 @pytest.mark.parametrize(
     ("number", "told"),
-    [(0, "0 cells"), (1, "1 cell"), (2, "2 cells"), (1024, "1,024 cells"), (1.0, "1 cell"), (0.5, "0.5 cells")],
+    [
+        (0, "0 cells"),
+        (1, "1 cell"),
+        (2, "2 cells"),
+        (1024, "1,024 cells"),
+        (1.0, "1 cell"),
+        (0.5, "0.5 cells"),
+    ],
 )
 def test_a_noun_follows_its_number(number: float, told: str) -> None:
     assert counted(number, "cell") == told

@@ -34,7 +34,7 @@ def test_a_store_is_counted_and_a_damaged_one_named(tmp_path):
     connection.execute("INSERT INTO runs VALUES ('a')")
     connection.commit()
     connection.close()
-    assert by_name(tmp_path)["MLflow store"].detail.endswith("1 runs")
+    assert by_name(tmp_path)["MLflow store"].detail.endswith("1 run")
     store.write_text("not a database at all, whatever its name says " * 100)
     found = by_name(tmp_path)["MLflow store"]
     assert found.state == MISSING

@@ -95,7 +95,7 @@ def test_a_pace_is_read_from_the_results_of_these_arms(small_plan: Plan, tmp_pat
         (None, "GPU", "unknown"),
         (7200.0, "GPU", "about 2.0 GPU-hours"),
         (90.0, "device", "about 2 device-minutes"),
-        (1.0, "device", "about 1 device-minutes"),
+        (1.0, "device", "about 1 device-minute"),
     ],
 )
 def test_device_time_in_words(seconds: float | None, unit: str, words: str) -> None:

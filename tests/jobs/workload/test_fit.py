@@ -66,9 +66,9 @@ def test_the_oldest_blocks_after_the_head_are_cut() -> None:
         "cut to fit the model's context, the oldest blocks after the system prompt first: 2 turns of "
         "1 conversation, by 70 prompt tokens in all" in cut.notes
     )
-    with pytest.raises(WorkloadError, match="none of its 1 conversations fits"):
+    with pytest.raises(WorkloadError, match="none of its 1 conversation fits"):
         bound(trace((35, 60)), context=60, fit="truncate_oldest")
-    with pytest.raises(WorkloadError, match="none of its 1 conversations fits"):
+    with pytest.raises(WorkloadError, match="none of its 1 conversation fits"):
         bound(trace((95, 5), head=90), context=60, fit="truncate_oldest")
 
 
@@ -164,7 +164,7 @@ def test_the_oldest_messages_after_the_system_prompt_are_cut(tokenizer: FolderTo
         assert prompts(made)[2] == expected
         assert prompts(made)[0] == tokenizer.render(chat[:2])
     assert any("the oldest messages after" in note for note in made.notes)
-    with pytest.raises(WorkloadError, match="none of its 1 conversations fits"):
+    with pytest.raises(WorkloadError, match="none of its 1 conversation fits"):
         bind_texts(tokenizer, talk, context=len(rendered[2]) + 19, fit="truncate_oldest")
 
 

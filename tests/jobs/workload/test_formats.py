@@ -111,7 +111,7 @@ GOOD = line(("user", "a"), ("assistant", "b"))
             "line 1: a message's tool calls are int, not a list of objects",
         ),
         (line(("system", "s"), ("assistant", "b")), "line 1: the conversation has no user message"),
-        (line(("user", "a")), "workload 'w' has no reply for 1 of its 1 turns"),
+        (line(("user", "a")), "workload 'w' has no reply for 1 of its 1 turn"),
         (
             line(("user", "a"), ("assistant", "b"), id="x")
             + "\n"

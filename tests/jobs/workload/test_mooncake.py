@@ -82,7 +82,7 @@ def test_prompts_without_a_whole_block_stand_alone(tmp_path: Path) -> None:
         ),
         (
             '{"timestamp": 0, "input_length": 512, "output_length": 1, "hash_ids": [1, 2]}',
-            r"2 hash_ids for an input_length of 512, which is 1 blocks",
+            r"2 hash_ids for an input_length of 512, which is 1 block",
         ),
         ('{"timestamp": 0, "input_length": 5, "output_length": 1}', "`hash_ids` is not a list"),
         (
@@ -172,7 +172,7 @@ def test_the_facts_of_the_public_trace() -> None:
 def test_the_public_trace_keeps_its_sharing_in_tokens() -> None:
     workload = load_workload(name="mooncake", format="mooncake", paths=[TRACE])
     assert len(workload.conversations) == 8108
-    assert "12031 rows without a session make 8108 conversations" in workload.notes[0]
+    assert "12,031 rows without a session make 8,108 conversations" in workload.notes[0]
     bound = bind(workload, EmulatedTokenizer(), max_context=131_072)
     assert not bound.dropped
     assert sum(len(c.turns) for c in bound.conversations) == 12_031
