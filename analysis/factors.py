@@ -16,6 +16,7 @@ from analysis.contrasts import counted
 from analysis.frame import FACTOR
 from analysis.objectives import OBJECTIVES, check_objective
 from analysis.pairs import log_metric
+from engines.nearest import did_you_mean
 from jobs.result import MEASURED
 
 LAYOUT = "layout"
@@ -123,7 +124,8 @@ def resolve(cells: pd.DataFrame, factors: Sequence[str], objective: str) -> list
     names = [name if name in known else f"{FACTOR}{name}" for name in factors]
     strangers = [given for given, name in zip(factors, names, strict=True) if name not in known]
     if strangers or not names or len(set(names)) < len(names):
-        why = f"no factor {', '.join(strangers)}" if strangers else "give each factor once, and at least one"
+        told = ", ".join(f"{name}{did_you_mean(name, known)}" for name in strangers)
+        why = f"no factor {told}" if strangers else "give each factor once, and at least one"
         message = f"{why}; the sweep has {', '.join(known)}"
         raise ValueError(message)
     return names

@@ -23,6 +23,7 @@ from analysis.points import figure, points_of
 from analysis.recommendation import Recommendation
 from analysis.standings import standings
 from analysis.traffic import Advantages, Load, advantages
+from engines.nearest import did_you_mean
 
 HOUR = 3600.0
 THROUGHPUTS = ("total", "computed", "output", "goodput")
@@ -137,7 +138,10 @@ def _today(sweep: Sweep, found: Recommendation, label: str | None) -> str:
     known = {candidate.label: candidate for candidate in found.candidates.values()}
     if label is not None:
         if label not in known:
-            message = f"--today {label!r} is no arm that can be served; arms are {', '.join(sorted(known))}"
+            guess = did_you_mean(label, known)
+            message = (
+                f"--today {label!r} is no arm that can be served{guess}; arms are {', '.join(sorted(known))}"
+            )
             raise ResultsError(message)
         return known[label].arm
     baselines = [candidate for candidate in known.values() if candidate.is_baseline]

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from engines.nearest import did_you_mean
 from jobs.metric_names import METRICS
 
 
@@ -53,5 +54,6 @@ def check_objective(name: str) -> None:
         ValueError: names those that there are.
     """
     if name not in OBJECTIVES:
-        message = f"objective {name!r} is unknown; choose one of {', '.join(OBJECTIVES)}"
+        guess = did_you_mean(name, OBJECTIVES)
+        message = f"objective {name!r} is unknown{guess}; choose one of {', '.join(OBJECTIVES)}"
         raise ValueError(message)

@@ -17,6 +17,7 @@ from analysis.contrasts import counted
 from analysis.errors import ResultsError
 from analysis.frame import Sweep
 from analysis.objectives import DEFAULT, OBJECTIVES
+from engines.nearest import did_you_mean
 from jobs.result import MEASURED
 
 _DIGITS = 10
@@ -41,7 +42,8 @@ def objective_of(a: Sweep, b: Sweep, asked: str | None) -> str:
     """
     if asked is not None:
         if asked not in OBJECTIVES:
-            message = f"objective {asked!r} is unknown; choose one of {', '.join(OBJECTIVES)}"
+            guess = did_you_mean(asked, OBJECTIVES)
+            message = f"objective {asked!r} is unknown{guess}; choose one of {', '.join(OBJECTIVES)}"
             raise ComparisonError(message)
         return asked
     own = [str(sweep.plan.get("objective") or DEFAULT) for sweep in (a, b)]

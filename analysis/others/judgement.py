@@ -14,6 +14,7 @@ from analysis.pairs import log_metric
 from analysis.rows import VerdictRow, implied
 from analysis.summary import Summary, baseline_rows
 from analysis.verdict import INVALID, UNDECIDED, Verdict, decide, threshold_of
+from engines.nearest import did_you_mean
 from jobs.result import MEASURED, OUTCOMES, TREATMENT
 
 UNPAIRED = (
@@ -43,7 +44,8 @@ def unpaired_verdicts(
         OtherResultsError: an unknown objective.
     """
     if objective not in OBJECTIVES:
-        message = f"objective {objective!r} is unknown; choose one of {', '.join(OBJECTIVES)}"
+        guess = did_you_mean(objective, OBJECTIVES)
+        message = f"objective {objective!r} is unknown{guess}; choose one of {', '.join(OBJECTIVES)}"
         raise OtherResultsError(message)
     contrasts = unpaired_contrasts(cells, trust_repeats=trust_repeats)
     rows = []

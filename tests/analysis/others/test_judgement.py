@@ -271,7 +271,8 @@ def test_the_command(tmp_path: Path, make_vllm: Make, make_drafted: Make, capsys
     assert "tp1/eagle3-k3" in out
     assert "wins" in out
     assert cli.main([*words, "--objective", "speed"]) == 2
-    assert "objective 'speed' is unknown; choose one of total" in capsys.readouterr().err
+    told = "objective 'speed' is unknown (did you mean user_speed?); choose one of total"
+    assert told in capsys.readouterr().err
     page = tmp_path / "judged.html"
     assert cli.main([*words, "--report", str(page), "--json"]) == 0
     assert "tp1/eagle3-k3 wins with +" in page.read_text(encoding="utf-8")
