@@ -21,6 +21,7 @@ from analysis.objectives import OBJECTIVES
 from analysis.prices import Prices
 from analysis.search_curve import Curve, ratio_curves, slo_curves
 from analysis.search_interval import ends, integers_decided
+from jobs.nouns import counted as number_of
 
 CROSSOVER = "crossover"
 SLO = "slo"
@@ -136,7 +137,7 @@ def state_of(curve: Curve, search: Search, prices: Prices) -> SearchState:
         text = f"{curve.label}: {what} {told}; no further level or block would narrow that much"
         return SearchState(curve=curve, crossover=found, status=STUCK, text=text)
     at = ", ".join(axis.at(level) for level in bundle.levels)
-    count = f"{bundle.blocks} block{'s' if bundle.blocks > 1 else ''}"
+    count = number_of(bundle.blocks, "block")
     text = (
         f"{curve.label}: {what} {told}, {high / low:.2f} times apart; {at} is expected to bring that to "
         f"{bundle.width:.2f} in {count}"

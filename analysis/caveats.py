@@ -21,6 +21,7 @@ from analysis.rows import VerdictRow
 from analysis.summary import Summary
 from analysis.table import DISAGREE_SHARES, DISAGREE_WINDOW
 from analysis.verdict import INVALID, UNDECIDED
+from jobs.nouns import counted
 from jobs.result import MEASURED
 
 _HIGHEST = "the highest level tried"
@@ -73,7 +74,8 @@ def _lost_cells(known: _Known) -> Iterator[str]:
             causes = Counter(f"{cell.outcome}: {cell.cause or 'no cause'}" for cell in lost)
             told = ", ".join(f"{count} {cause}" for cause, count in causes.most_common(NAMED))
             name = known.found.candidates[arm].label
-            yield f"{len(lost)} of {len(cells)} cells of {name}, which is recommended, do not count ({told})"
+            of = f"{counted(len(cells), 'cell')} of {name}"
+            yield f"{len(lost)} of {of}, which is recommended, do not count ({told})"
 
 
 def _provisional(known: _Known) -> Iterator[str]:

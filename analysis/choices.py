@@ -17,6 +17,7 @@ from analysis.crossover import find_crossover
 from analysis.rows import Ratio, VerdictRow
 from analysis.standings import Standing
 from analysis.verdict import INVALID, UNDECIDED, WINS
+from jobs.nouns import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +185,7 @@ def _reason(chosen: Candidate, winners: Sequence[str], rows: Mapping[str, Verdic
         return "no arm with a drafter that can be served was judged here"
     words = sorted({row.verdict for row in rows.values()})
     more = [row.more_blocks for row in rows.values() if row.more_blocks]
-    least = f"{min(more)} more block{'' if min(more) == 1 else 's'}" if more else ""
+    least = counted(min(more), "more block") if more else ""
     blocks = f"; about {least} would decide the nearest" if more else ""
     return f"no arm with a drafter wins ({', '.join(words)}){blocks}"
 

@@ -30,6 +30,7 @@ from analysis.rows import VerdictRow
 from analysis.summary import Summary
 from analysis.undecided import deciding_words, undecided_rows
 from analysis.verdict import INVALID
+from jobs.nouns import counted
 
 MORE_BLOCKS = 3
 """Blocks that are asked for where there was one: the default of a sweep."""
@@ -115,14 +116,14 @@ def decision(sweep: Sweep, summary: Summary, found: Recommendation | None = None
     deciding = deciding_words(sweep, summary)
     without = _without(sweep, summary, found)
     if without is not None:
-        told = f"Nothing can be recommended: {without.sentence}"
-        return replace(without, sentence=told, undecided=undecided, deciding=deciding)
+        nothing = f"Nothing can be recommended: {without.sentence}"
+        return replace(without, sentence=nothing, undecided=undecided, deciding=deciding)
     cards = tuple(_card(part, found, summary) for part in found.ranges)
     groups = list(dict.fromkeys((part.group, part.devices) for part in found.ranges))
     told = []
     for group, devices in groups:
         own = [part for part in found.ranges if (part.group, part.devices) == (group, devices)]
-        where = f"On {devices} device{'' if devices == 1 else 's'} ({group}): " if len(groups) > 1 else ""
+        where = f"On {counted(devices, 'device')} ({group}): " if len(groups) > 1 else ""
         told.append(f"{where}{ranges_sentence(own, found, AXES[summary.axis])}")
     if summary.emulated:
         told.append("Emulated: a model's figures, not a machine's.")

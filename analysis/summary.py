@@ -19,6 +19,7 @@ from analysis.objectives import DEFAULT, OBJECTIVES, check_objective
 from analysis.pairs import LOGS, log_metric, pairs_frame
 from analysis.rows import BaselineRow, CrossoverRow, Spread, VerdictRow
 from analysis.table import planned_rows, verdict_rows
+from jobs.nouns import counted as number_of
 from jobs.result import CONFIRMATION, MEASURED, OUTCOMES, TREATMENT, CellResult
 
 
@@ -193,9 +194,8 @@ def _caveats(rows: Sequence[VerdictRow], outcomes: Mapping[str, int], axis: str)
     lost = {outcome: count for outcome, count in outcomes.items() if count and outcome != MEASURED}
     if lost:
         told = ", ".join(f"{count} {outcome}" for outcome, count in lost.items())
-        found.append(
-            f"{sum(lost.values())} of {sum(outcomes.values())} cells have no measurement that counts: {told}"
-        )
+        cells = number_of(sum(outcomes.values()), "cell")
+        found.append(f"{sum(lost.values())} of {cells} have no measurement that counts: {told}")
     if rows and all(row.blocks <= 1 for row in rows):
         found.append("one block: the noise between blocks is unknown, so nothing is decided")
     if any(row.oversubscribed for row in rows):

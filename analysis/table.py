@@ -16,6 +16,7 @@ from analysis.objectives import OBJECTIVES
 from analysis.pairs import LOGS, pairs_frame
 from analysis.rows import Ratio, VerdictRow, implied
 from analysis.verdict import INVALID, NO_VERDICT, Verdict, decide, sign_flip_p, threshold_of
+from jobs.nouns import counted as number_of
 from jobs.result import TREATMENT
 
 CAPACITY = "out_of_memory"
@@ -153,7 +154,7 @@ def _caveats(
     lost = group[~group["valid"]]
     if not lost.empty and bool(group["valid"].any()):
         whys = "; ".join(f"{count} x {why}" for why, count in Counter(lost["why"]).items())
-        found.append(f"{len(lost)} of {len(group)} pairs left out: {whys}")
+        found.append(f"{len(lost)} of {number_of(len(group), 'pair')} left out: {whys}")
     blocks = zip(group["block"], group["caveat"], strict=True)
     found += [f"block {block}: {caveat}" for block, caveat in blocks if isinstance(caveat, str)]
     total, fixed = ratios.get("total"), ratios.get("fixed_total")

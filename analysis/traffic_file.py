@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from analysis.errors import ResultsError
+from jobs.nouns import counted
 
 _TIME = {"time", "timestamp", "ts", "date", "datetime"}
 _MILLISECONDS = 1e11
@@ -152,7 +153,9 @@ def _number(path: Path, number: int, text: str) -> float | None:
 
 def _series(path: Path, name: str, samples: list[tuple[float, float]]) -> Series:
     if len(samples) < 2:
-        message = f"{path}: {name} has {len(samples)} samples; two are needed to know how long one holds"
+        message = (
+            f"{path}: {name} has {counted(len(samples), 'sample')}; two are needed to know how long one holds"
+        )
         raise ResultsError(message)
     samples = sorted(samples)
     time = np.array([when for when, _ in samples])

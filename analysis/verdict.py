@@ -15,6 +15,7 @@ import numpy as np
 
 from analysis.fit import CONFIDENCE, Contrast, LevelFit
 from analysis.multiplicity import critical_value
+from jobs.nouns import counted
 
 WINS = "wins"
 LOSES = "loses"
@@ -86,9 +87,7 @@ def decide(
     if more is None:
         effort = f"more than {MAX_BLOCKS} further {unit}s would be needed"
     else:
-        effort = (
-            f"about {more} more {unit}{'s' if more > 1 else ''} would decide if estimate and noise stayed"
-        )
+        effort = f"about {counted(more, f'more {unit}')} would decide if estimate and noise stayed"
     return Verdict(
         word=UNDECIDED,
         reason=f"interval reaches across a limit, {told}; {effort}",

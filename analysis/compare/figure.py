@@ -26,6 +26,7 @@ from analysis.figures.style import (
 )
 from analysis.objectives import OBJECTIVES
 from analysis.rows import Ratio, VerdictRow
+from jobs.nouns import are, counted
 
 ARMS = 4
 """Most arms that are drawn: two lines each."""
@@ -70,7 +71,7 @@ def _finding(found: Comparison) -> str:
 
 
 def _left_out(count: int) -> str:
-    return "1 arm is left out" if count == 1 else f"{count} arms are left out"
+    return f"{counted(count, 'arm')} {are(count)} left out"
 
 
 def _one_sided(found: Comparison, arms: Sequence[Sequence[RatioChange]]) -> str:

@@ -13,6 +13,7 @@ from analysis.compare.ratios import WORDS, RatioChange
 from analysis.compare.side import Side
 from analysis.objectives import OBJECTIVES
 from analysis.section import Section
+from jobs.nouns import counted
 
 NAMED = 4
 """So many arms or levels are named in a sentence."""
@@ -42,7 +43,7 @@ def findings(changes: Sequence[RatioChange], served: Section, objective: str) ->
             f"at {axis.at(row['level'])} the recommendation changes from {row['serve_a']} to {row['serve_b']}"
         )
     if len(moved) > NAMED:
-        found.append(f"it changes at {len(moved) - NAMED} more levels, see the table")
+        found.append(f"it changes at {counted(len(moved) - NAMED, 'more level')}, see the table")
     same = sorted(set(frame.loc[frame["change"].eq(SAME), "level"]))
     found.append(_same_words(same, axis, moved=bool(moved)))
     return tuple(words for words in found if words)
@@ -88,7 +89,8 @@ def caveats(
         )
     if not kinds and resolved:
         found.append(
-            f"nothing that was asked for differs, and yet the engines resolved {resolved} keys differently: "
+            f"nothing that was asked for differs, and yet the engines resolved {counted(resolved, 'key')} "
+            "differently: "
             "what lies behind them was written down nowhere"
         )
     elif not kinds:

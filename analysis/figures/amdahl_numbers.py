@@ -10,6 +10,7 @@ from analysis.axis import Axis
 from analysis.figures.decode_share import Share
 from analysis.figures.words import joined, percent, rounded, spread_out, with_interval
 from analysis.formulas import required_decode_speed_up, speed_up_cap
+from jobs.nouns import are, counted
 
 TARGETS = tuple(round(1.1 + 0.1 * step, 1) for step in range(20))
 """End-to-end speed-ups that the slider goes through."""
@@ -97,7 +98,8 @@ class Numbers:
         if self.reached:
             said += f" Points: what {self.arm} did, with 95 % intervals; tokens a step are at its step cost."
         if len(self.drawn) < len(self.shares):
-            said += f" {len(self.shares) - len(self.drawn)} levels between are left out; the table has all."
+            left = len(self.shares) - len(self.drawn)
+            said += f" {counted(left, 'level')} between {are(left)} left out; the table has all."
         return said
 
 

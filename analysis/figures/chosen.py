@@ -10,6 +10,7 @@ from analysis.objectives import CROSSOVERS
 from analysis.recommendation import recommend
 from analysis.rows import VerdictRow
 from analysis.summary import Summary
+from jobs.nouns import are, counted
 
 MOST = 8
 """Lines that can be told apart in one plot."""
@@ -67,8 +68,7 @@ def left_out(count: int, noun: str = "arm") -> str:
     """Return what a figure says of arms that it does not show, with a space before it; nothing of none."""
     if count < 1:
         return ""
-    arms = f"1 less relevant {noun} is" if count == 1 else f"{count} less relevant {noun}s are"
-    return f" {arms} left out; the table has all."
+    return f" {counted(count, f'less relevant {noun}')} {are(count)} left out; the table has all."
 
 
 def _gain(row: VerdictRow, objective: str) -> float:

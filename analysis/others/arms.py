@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from analysis.others.run import OtherResultsError, OtherRun
+from jobs.nouns import are, counted
 
 BASELINE = "none"
 _LABEL = re.compile(r"(?:(?P<layout>[^/\s]+)/)?(?P<drafter>[^/\s]+?)(?:-k(?P<k>\d+))?$")
@@ -80,9 +81,11 @@ def arms_of(runs: Sequence[OtherRun], told: Mapping[str, OtherArm]) -> list[tupl
         else:
             found.append((run, arm))
     if silent:
+        named = f"{', '.join(silent[:3])}{', ...' if len(silent) > 3 else ''}"
+        tell = are(len(silent), one="does", many="do")
         message = (
-            f"{len(silent)} runs do not tell what served them ({', '.join(silent[:3])}"
-            f"{', ...' if len(silent) > 3 else ''}); say it with --baseline FILES and --arm LABEL=FILES"
+            f"{counted(len(silent), 'run')} {tell} not tell what served them ({named}); say it with "
+            "--baseline FILES and --arm LABEL=FILES"
         )
         raise OtherResultsError(message)
     drafted = [run.source for run, arm in found if arm.is_baseline and run.drafts]

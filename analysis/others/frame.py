@@ -16,6 +16,7 @@ import pandas as pd
 from analysis.frame import cells_frame
 from analysis.others.arms import OtherArm
 from analysis.others.run import OtherResultsError, OtherRun
+from jobs.nouns import counted
 from jobs.result import FAILED, INVALID, MEASURED, OPENING, TREATMENT, CellResult
 
 FAILED_SHARE = 0.01
@@ -45,7 +46,8 @@ def others_frame(runs: Sequence[tuple[OtherRun, OtherArm]]) -> tuple[pd.DataFram
     axes = Counter(run.axis for run, _ in runs)
     axis = axes.most_common(1)[0][0]
     notes = [
-        f"{count} runs at levels of {name.replace('_', ' ')} left out: the others are at levels of {axis}"
+        f"{counted(count, 'run')} at levels of {name.replace('_', ' ')} left out: the others are at "
+        f"levels of {axis}"
         for name, count in axes.items()
         if name != axis
     ]

@@ -17,6 +17,7 @@ from analysis.report.markdown_text import code, prose
 from analysis.report.methods import METHODS
 from analysis.report.page.tables import arm_marks
 from analysis.untrusted import fenced, markdown
+from jobs.nouns import counted
 
 SHORT = 12
 """Rows of a list of keys that stands open."""
@@ -84,7 +85,7 @@ def _head(page: Page) -> Iterator[str]:
 
 
 def _card(card: Card) -> list[str]:
-    place = f"{card.loads} ({card.group}, {card.devices} device{'' if card.devices == 1 else 's'})"
+    place = f"{card.loads} ({card.group}, {counted(card.devices, 'device')})"
     words = (place, card.serve, card.advantage, card.margin, card.status, "; ".join(card.ends))
     return [markdown(word) or ABSENT for word in words]
 
@@ -125,7 +126,7 @@ def _configuration(page: Page) -> Iterator[str]:
         yield from (f"### {markdown(label)}", "")
         rows = [(code(key), code(text(base)), code(text(own))) for key, base, own in keys]
         lines = table(("key", "baseline", "arm"), rows) if rows else ["None was reported."]
-        yield from folded(f"{len(rows)} keys", lines) if len(rows) > SHORT else (*lines, "")
+        yield from folded(counted(len(rows), "key"), lines) if len(rows) > SHORT else (*lines, "")
 
 
 def _methods(page: Page) -> Iterator[str]:

@@ -6,6 +6,7 @@ from analysis.report.markdown_text import prose
 from analysis.report.page.tables import Row, table_of
 from analysis.section import Section
 from analysis.untrusted import markdown
+from jobs.nouns import counted
 
 MOST_ROWS = 80
 """Rows of a table of `report.md`: what shows Markdown in a browser stops at half a megabyte."""
@@ -47,7 +48,8 @@ def section_lines(section: Section, marks: Marks, *, sweep: str, level: int) -> 
     )
     yield ""
     if found.count > MOST_ROWS:
-        more = f"{found.count - MOST_ROWS:,} more rows: `specload analyse {sweep} {section.name}` has them."
+        more = counted(found.count - MOST_ROWS, "more row")
+        more += f": `specload analyse {sweep} {section.name}` has them."
         yield from (prose(more), "")
     if section.notes:
         yield from (*(f"- {prose(note)}" for note in section.notes), "")

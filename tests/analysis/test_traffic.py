@@ -73,7 +73,7 @@ def test_prometheus_sums_the_ranks_of_a_server_and_no_servers(tmp_path):
         ("time,running\n0,4\nyesterday,1\n", r"line 3: 'yesterday' is no time"),
         ("time,running\n0,4\n60\n", r"line 3: 1 columns, and the header has 2"),
         ("time,running\n0,4\n0,5\n", r"two samples at 0.000 s"),
-        ("time,running\n0,4\n", "has 1 samples"),
+        ("time,running\n0,4\n", "has 1 sample;"),
         ("{", r"line 1: this is no JSON"),
         ('{"data": {"resultType": "vector", "result": [1]}}', "it needs resultType matrix"),
         (query({"metric": {}, "values": [[0, "1"], [1]]}), r"series 1, value 2: \[1\] is no \[time, value\]"),

@@ -18,6 +18,7 @@ from analysis.report.page.plots import plot_of
 from analysis.report.page.tables import FEW_ROWS, LONG_ROWS, OPEN_ROWS, table_of
 from analysis.report.section import heading
 from analysis.untrusted import for_html
+from jobs.nouns import counted
 
 PACKAGE = "analysis.report.page"
 _CODE = re.compile(r"`([^`]+)`")
@@ -84,7 +85,7 @@ def _templates(package: str) -> jinja2.Environment:
         lstrip_blocks=True,
         loader=jinja2.FunctionLoader(load),
     )
-    environment.filters.update(FILTERS, heading=heading, with_code=_with_code)
+    environment.filters.update(FILTERS, heading=heading, with_code=_with_code, counted=counted)
     return environment
 
 

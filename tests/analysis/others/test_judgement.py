@@ -148,7 +148,7 @@ def test_levels_of_the_rarer_kind_are_left_out(make_runs: Make, make_run: Make) 
     lone = (make_run("r", 5.0, axis="rate", level=2.5), OtherArm(drafter="none"))
     summary = judged([*runs, lone])
     assert len(summary.rows) == 1
-    assert any("1 runs at levels of rate left out" in caveat for caveat in summary.caveats)
+    assert any("1 run at levels of rate left out" in caveat for caveat in summary.caveats)
 
 
 def test_an_arm_without_a_baseline_of_its_layout(make_run: Make) -> None:

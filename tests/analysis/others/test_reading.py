@@ -88,7 +88,7 @@ def test_no_label() -> None:
 
 
 def test_a_run_of_which_nobody_tells_what_it_is(make_run: Make) -> None:
-    with pytest.raises(OtherResultsError, match=r"1 runs do not tell what served them \(x\); say it with"):
+    with pytest.raises(OtherResultsError, match=r"1 run does not tell what served them \(x\); say it with"):
         arms_of([make_run("x", 1.0)], {})
 
 
