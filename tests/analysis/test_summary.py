@@ -261,7 +261,7 @@ def test_the_objective_decides(make_sweep: Sweep, true_arm: Any) -> None:
     results = make_sweep([arm], levels=(4,), blocks=3, noise=0.004)
     assert at(summarise(results, threshold=0.02), 4).verdict == LOSES
     assert at(summarise(results, threshold=0.02, objective="user_speed"), 4).verdict == WINS
-    with pytest.raises(ValueError, match=r"'speed' is unknown .did you mean user_speed...; choose one of"):
+    with pytest.raises(ValueError, match=r"'speed' is unknown \(did you mean user_speed\?\); choose one of"):
         summarise(results, threshold=0.02, objective="speed")
 
 
