@@ -122,10 +122,10 @@ def state_of(curve: Curve, search: Search, prices: Prices) -> SearchState:
     low, high = ends(found, curve.levels)
     first, last = axis.at(curve.levels[0]), axis.at(curve.levels[-1])
     if found.low is None and not found.low_censored:
-        text = f"{curve.label}: {what} above {last}, the highest level"
+        text = f"{curve.label}: {what} above {last}, the highest level that counts"
         return SearchState(curve=curve, crossover=found, status=OUTSIDE, text=text)
     if found.high is None and not found.high_censored:
-        text = f"{curve.label}: {what} below {first}, the lowest level"
+        text = f"{curve.label}: {what} below {first}, the lowest level that counts"
         return SearchState(curve=curve, crossover=found, status=OUTSIDE, text=text)
     told = f"{_end(low, found.low)} to {_end(high, found.high)} (95 %)"
     sure = not found.low_censored and not found.high_censored

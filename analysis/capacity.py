@@ -187,7 +187,7 @@ def waiting_from(own: Sequence[CellResult]) -> tuple[float | None, str]:
     waits = next((level for level in tried if (shares[level] or 0.0) >= WAITING), None)
     if waits is None:
         span = axis.at(tried[0]) if len(tried) == 1 else f"{axis.at(tried[0])} to {axis.at(tried[-1])}"
-        return None, f"not within the levels tried ({span})"
+        return None, f"not within the levels sampled ({span})"
     below = [level for level in tried if level < waits]
     where = f"between {axis.at(below[-1])} and {axis.at(waits)}" if below else f"at {axis.at(waits)} already"
     usage = _mean([_figure(cell, "kv/usage_peak") for cell in levels[waits]])

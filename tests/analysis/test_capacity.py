@@ -123,7 +123,7 @@ def test_both_tables(cells: Callable[..., list[CellResult]]) -> None:
     sweep = Sweep(directory=Path("made"), plan={}, cells=cells_frame(results), results=results)
     fits = capacity(sweep).frame.set_index("arm")
     assert fits["taken_share"].max() == pytest.approx(0.2)
-    assert set(fits["waits"]) == {"not within the levels tried (C=4)"}
+    assert set(fits["waits"]) == {"not within the levels sampled (C=4)"}
     assert list(memory(sweep).frame["memory"]) == pytest.approx([0.9])
 
 
@@ -132,8 +132,8 @@ def test_both_tables(cells: Callable[..., list[CellResult]]) -> None:
     [
         ({1: 0.0, 4: 0.2, 16: 0.9}, 16.0, "between C=4 and C=16 (KV cache up to 93% full)"),
         ({1: 0.6, 4: 1.0}, 1.0, "at C=1 already (KV cache up to 93% full)"),
-        ({1: 0.0, 4: 0.4}, None, "not within the levels tried (C=1 to C=4)"),
-        ({4: 0.0}, None, "not within the levels tried (C=4)"),
+        ({1: 0.0, 4: 0.4}, None, "not within the levels sampled (C=1 to C=4)"),
+        ({4: 0.0}, None, "not within the levels sampled (C=4)"),
         ({1: None, 4: None}, None, "unknown: no level was sampled long enough"),
         ({1: None, 4: 0.7}, 4.0, "at C=4 already (KV cache up to 93% full)"),
     ],
