@@ -182,7 +182,7 @@ def _reason(chosen: Candidate, winners: Sequence[str], rows: Mapping[str, Verdic
     if winners:
         return "ahead, by estimate, of every arm that wins against the baseline of its own layout"
     if not rows:
-        return "no arm with a drafter that can be served was judged here"
+        return "no arm with a drafter that can be served has a valid pair here"
     words = sorted({row.verdict for row in rows.values()})
     more = [row.more_blocks for row in rows.values() if row.more_blocks]
     least = counted(min(more), "more block") if more else ""

@@ -28,7 +28,7 @@ from analysis.objectives import OBJECTIVES
 from analysis.recommendation import PROVISIONAL, Recommendation, recommend
 from analysis.rows import VerdictRow
 from analysis.summary import Summary
-from analysis.undecided import deciding_words, undecided_rows
+from analysis.undecided import deciding_words, retry_words, undecided_rows
 from analysis.verdict import INVALID
 from jobs.nouns import counted
 
@@ -92,9 +92,11 @@ class Decision:
     why: str = ""
     """What the command does."""
     undecided: tuple[str, ...] = ()
-    """Arms and levels without a verdict for want of blocks, a sentence each."""
+    """Arms and levels without a verdict, for want of blocks or of a valid pair, a sentence each."""
     deciding: str = ""
-    """The command that would decide the nearest of them; empty where none is known."""
+    """The command with as many blocks as would decide the nearest of them; empty where none is known."""
+    retry: str = ""
+    """The command that measures failed and invalid cells again; empty where there are none."""
 
 
 def decision(sweep: Sweep, summary: Summary, found: Recommendation | None = None) -> Decision:
@@ -112,12 +114,14 @@ def decision(sweep: Sweep, summary: Summary, found: Recommendation | None = None
             why="measures what was planned",
         )
     found = recommend(sweep, objective=summary.objective) if found is None else found
-    undecided = tuple(f"{row.label} {row.at}: {row.reason}" for row in undecided_rows(summary))
+    undecided = tuple(_undecided(row) for row in undecided_rows(summary))
     deciding = deciding_words(sweep, summary)
     without = _without(sweep, summary, found)
     if without is not None:
         nothing = f"Nothing can be recommended: {without.sentence}"
-        return replace(without, sentence=nothing, undecided=undecided, deciding=deciding)
+        return replace(
+            without, sentence=nothing, undecided=undecided, deciding=deciding, retry=retry_words(sweep)
+        )
     cards = tuple(_card(part, found, summary) for part in found.ranges)
     groups = list(dict.fromkeys((part.group, part.devices) for part in found.ranges))
     told = []
@@ -135,7 +139,13 @@ def decision(sweep: Sweep, summary: Summary, found: Recommendation | None = None
         why=why,
         undecided=undecided,
         deciding=deciding,
+        retry=retry_words(sweep),
     )
+
+
+def _undecided(row: VerdictRow) -> str:
+    lost = "no valid pair, " if row.verdict == INVALID else ""
+    return f"{row.label} {row.at}: {lost}{row.reason}"
 
 
 def _without(sweep: Sweep, summary: Summary, found: Recommendation) -> Decision | None:

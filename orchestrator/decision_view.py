@@ -67,10 +67,14 @@ def _card(card: Card, *, grouped: bool, explain: bool) -> Iterator[RenderableTyp
 
 def _undecided(found: Decision) -> Iterator[RenderableType]:
     if not found.undecided:
-        yield Text("Nothing is undecided for want of blocks.")
-        return
-    yield Text("Undecided:")
+        yield Text("Every arm that could be served has a verdict at each of its levels.")
+    else:
+        yield Text("Undecided:")
     yield from (Padding(Text(line), (0, 0, 0, 2), expand=False) for line in found.undecided)
-    if found.deciding:
-        yield Text("To decide the nearest of it:")
-        yield line_to_copy(found.deciding)
+    for words, command in (
+        ("To decide the nearest of it", found.deciding),
+        ("To measure failed and invalid cells again", found.retry),
+    ):
+        if command:
+            yield Text(f"{words}:")
+            yield line_to_copy(command)

@@ -1,6 +1,5 @@
 """What a report shows, in every form of it: plain values, nothing formatted and nothing escaped yet."""
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +20,9 @@ from analysis.report.summary_tables import summary_sections
 from analysis.section import Section
 from analysis.sections import SECTIONS
 from analysis.summary import Summary
+from analysis.undecided import retry_words
 from jobs.metric_names import METRICS
-from jobs.result import FAILED, INVALID, MEASURED, CellResult, Gate
+from jobs.result import MEASURED, CellResult, Gate
 
 CELL_METRICS = (
     "throughput/total_tok_s",
@@ -144,10 +144,7 @@ class Page:
     @property
     def retry(self) -> str:
         """The command that measures failed and invalid cells again; empty where there are none."""
-        found = {cell.outcome for _, cell in self.troubles}
-        outcomes = [outcome for outcome in (FAILED, INVALID) if outcome in found]
-        plan = shlex.quote(f"{self.sweep.directory}/plan.json")
-        return f"specload sweep --from {plan} --retry {','.join(outcomes)}" if outcomes else ""
+        return retry_words(self.sweep)
 
     @property
     def cell_metrics(self) -> tuple[str, ...]:

@@ -66,6 +66,9 @@ def test_what_is_undecided_asks_for_blocks(make_sweep, true_arm) -> None:
     assert "until more is known (tp1/ngram-k3 is undecided at C=" in found.sentence
     assert found.cards[0].status == "by default"
     assert "design.blocks=" in found.command
+    assert found.deciding == found.command
+    assert "block would decide" in found.undecided[0] or "blocks would decide" in found.undecided[0]
+    assert found.retry == ""
     assert "undecided" in found.cards[0].reason
 
 
@@ -79,6 +82,9 @@ def test_an_arm_without_a_valid_pair_is_not_said_to_lose(make_sweep, true_arm) -
         "; above, serve without a drafter on tp1 until more is known (tp1/ngram-k3 is invalid at C=16)."
     )
     assert [card.status for card in found.cards] == ["provisional", "by default"]
+    assert found.undecided == ("tp1/ngram-k3 C=16: no valid pair, 3 x invalid",)
+    assert found.retry == "specload sweep --from results/made/plan.json --retry invalid"
+    assert found.deciding == ""
 
 
 def test_forced_acceptance_is_a_ceiling_and_no_choice(make_sweep) -> None:

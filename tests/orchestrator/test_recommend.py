@@ -75,7 +75,7 @@ def test_why_in_sentences(folder, capsys):
     assert lines[place + 2] == "over the runner-up +23 % [+23, +23] total throughput over tp1/ngram-k3 at C=1"
     assert lines[place + 3].startswith("range ends near C=1.6 (95 % interval ")
     assert "why wins against its baseline, and no other winner is ahead of it by estimate" in lines
-    assert "Nothing is undecided for want of blocks." in lines
+    assert "Every arm that could be served has a verdict at each of its levels." in lines
     assert any(line.startswith("output cost: price of a million output tokens") for line in lines)
 
 
