@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from analysis.axis import AXES
 from analysis.confirmation import weakest, winner
 from analysis.objectives import OBJECTIVES
-from analysis.rows import VerdictRow
 from analysis.summary import Summary
 from jobs.load import LoadLevel
 from jobs.result import CONFIRMATION, OPENING, TREATMENT
@@ -72,16 +71,14 @@ def confirming_round(
     fresh = replace(planned, runs=runs)
     why = f"which wins on {OBJECTIVES[summary.objective].title}"
     beside = "".join(f", and {arm.label}" for arm in added)
-    where = best.at if weak == best.level else f"{best.at} and, where it gains least, {_at(best, weak)}"
+    where = (
+        best.at if weak == best.level else f"{best.at} and, where it gains least, {AXES[best.axis].at(weak)}"
+    )
     return Proposal(
         reason=f"confirms {best.label} at {where}, {why}{beside}",
         blocks=(fresh,) * lacking,
         arms=tuple(added),
     )
-
-
-def _at(row: VerdictRow, level: float) -> str:
-    return AXES[row.axis].at(level)
 
 
 def _openings(plan: Plan, wanted: Sequence[tuple[str, str, tuple[LoadLevel, ...]]]) -> list[Run]:
