@@ -10,10 +10,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
 from jobs.nouns import counted
-from jobs.result import FAILED, INVALID, MEASURED, TREATMENT, CellResult
+from jobs.result import FAILED, INFEASIBLE, INVALID, MEASURED, TREATMENT, CellResult
 from orchestrator.standing import BLOCK_LOST, GPUS_HELD, NODE_LOST
 
 _Stratum = tuple[tuple[int, int, str, str], int]
+"""What a treatment shares with its baselines: (round, block, pair key, load level), and the segment."""
 
 RETRIES = {
     "died": 1,  # a fault of driver, hardware or neighbour passes; an engine that dies twice has a defect
@@ -65,7 +66,8 @@ def asked_again(results: Iterable[CellResult], outcomes: Collection[str]) -> set
     """
     strata: dict[_Stratum, list[CellResult]] = {}
     for result in results:
-        strata.setdefault(stratum(result), []).append(result)
+        if result.outcome != INFEASIBLE:  # of no block, though it is numbered 0
+            strata.setdefault(_stratum(result), []).append(result)
     found: set[str] = set()
     for cells in strata.values():
         treatments = [cell for cell in cells if cell.role == TREATMENT]
@@ -102,7 +104,8 @@ def replaced_by(result: CellResult, results: Iterable[CellResult]) -> set[str]:
     A treatment takes that of its last try. With the last treatment of a segment at a level go the baselines
     there that were not measured: they hold no pair any more, and the new segment has its own.
     """
-    rivals = [each for each in results if stratum(each)[0] == stratum(result)[0]]
+    ran = [each for each in results if each.outcome != INFEASIBLE]  # the others are of no block
+    rivals = [each for each in ran if _stratum(each)[0] == _stratum(result)[0]]
     former = {each.cell for each in rivals if each.cell == result.cell or _again(each, result)}
     alive = {each.segment for each in rivals if each.role == TREATMENT and each.cell not in former}
     return former | {
@@ -114,8 +117,7 @@ def replaced_by(result: CellResult, results: Iterable[CellResult]) -> set[str]:
     }
 
 
-def stratum(result: CellResult) -> _Stratum:
-    """Return what a treatment shares with its baselines: round, block, pair and level; and its segment."""
+def _stratum(result: CellResult) -> _Stratum:
     pair = str(result.identity.get("pair_key"))
     return (result.round, result.block, pair, result.load), result.segment
 

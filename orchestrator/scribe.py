@@ -81,7 +81,7 @@ def _told(former: CellResult) -> str:
     what = {
         FAILED: f"failed ({former.cause})",
         INVALID: f"was invalid ({former.cause})",
-        MEASURED: "was measured beside baselines that were not",
+        MEASURED: "had no baseline that counts",
     }[former.outcome]
     return f"an earlier try of this cell {what} in segment {former.segment}"
 

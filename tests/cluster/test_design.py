@@ -3,7 +3,8 @@
 import logging
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,21 @@ from benchmarks.sleeping import made_up
 from engines.digest import seed_of
 from jobs.block import BlockRunner
 from jobs.metric_names import METRICS
-from jobs.result import CLOSING, CONFIRMATION, OPENING, PLANNED, SEARCH, TREATMENT, CellResult
+from jobs.result import (
+    CLOSING,
+    CONFIRMATION,
+    INVALID,
+    MEASURED,
+    OPENING,
+    PLANNED,
+    SEARCH,
+    TREATMENT,
+    CellResult,
+)
 from jobs.task import BlockTask, CellReport, EngineReport, Report
 from orchestrator.driver import run_sweep
 from orchestrator.planning import make_plan
+from orchestrator.status import FINISHED, read_status
 from orchestrator.sweep import collect
 from orchestrator.tracking import NullRecorder
 from tests.cluster.conftest import SMALL
@@ -71,6 +83,23 @@ class Lucky(Known):
     fresh = 1.0
 
 
+class Late(Known):
+    """A machine that is busy at first: one treatment and both baselines of a level are invalid."""
+
+    def run(self, task: BlockTask) -> Iterator[Report]:
+        """Yield the cells, in a first segment some of them without a measurement that counts."""
+        for report in super().run(task):
+            if isinstance(report, CellReport) and task.segment == 0 and self.late(report.result):
+                bad = replace(report.result, outcome=INVALID, cause="loop_lag", reason="late", metrics={})
+                report = CellReport(result=bad)  # noqa: PLW2901 - the rest goes on as it is
+            yield report
+
+    def late(self, cell: CellResult) -> bool:
+        """Whether it is K=3 at C=1 in block 0, or a baseline at C=2 in block 1."""
+        lost = cell.role != TREATMENT and cell.level == 2
+        return lost if cell.block == 1 else cell.k == 3 and cell.level == 1
+
+
 @pytest.fixture(scope="module")
 def local_ray() -> Iterator[None]:
     """A node of two slots that all sweeps of this module run on."""
@@ -82,13 +111,21 @@ def local_ray() -> Iterator[None]:
     node.shutdown()
 
 
-def sweep(folder: Path, runner: type, *words: str) -> tuple[list[CellResult], dict[str, Any], list[str]]:
+def sweep(
+    folder: Path, runner: type, *words: str, retry: Sequence[str] = ()
+) -> tuple[list[CellResult], dict[str, Any], list[str]]:
     """Run a sweep; return its cells, its summary, and what it said."""
     points = collect(["-m", *SMALL, "drafter=eagle3", *words])
     planned = make_plan(points)
     said: list[str] = []
     outcome = run_sweep(
-        planned.plan, planned.workload, folder, recorder=NullRecorder(), say=said.append, runner=runner
+        planned.plan,
+        planned.workload,
+        folder,
+        recorder=NullRecorder(),
+        say=said.append,
+        runner=runner,
+        retry=retry,
     )
     return list(outcome.results), outcome.summary.to_dict(), said
 
@@ -123,6 +160,39 @@ def test_a_winner_is_confirmed_in_a_round_that_a_later_run_finds_and_finishes(
     assert {cell.cell for cell in finished} == {cell.cell for cell in results}
     assert same["confirmations"] == summary["confirmations"]
     assert [path.name for path in folder.glob("rounds/*")] == ["0001.json"]
+
+
+def test_who_asks_has_invalid_cells_measured_again_and_the_rest_stays(
+    local_ray: None, tmp_path: Path
+) -> None:
+    before, _, _ = sweep(tmp_path, Late, *GRID)
+    assert Counter((cell.block, cell.role) for cell in before if cell.outcome == INVALID) == {
+        (0, TREATMENT): 1,
+        (1, OPENING): 1,
+        (1, CLOSING): 1,
+    }
+    same, _, said = sweep(tmp_path, Late, *GRID, retry=("failed",))
+    assert same == before
+    assert "nothing to run" in said[0]
+
+    after, _, said = sweep(tmp_path, Late, *GRID, retry=("invalid",))
+    again = [cell for cell in after if cell.segment == 1]
+    assert Counter((cell.block, cell.role, cell.level) for cell in again) == {
+        (0, OPENING, 1): 1, (0, TREATMENT, 1): 1, (0, CLOSING, 1): 1,
+        (1, OPENING, 2): 1, (1, TREATMENT, 2): 2, (1, CLOSING, 2): 1,
+    }  # fmt: skip
+    assert any(line.startswith("[7/7] ") for line in said)
+    assert {cell.outcome for cell in after} == {MEASURED}
+    told = {caveat for cell in again for caveat in cell.caveats if "earlier try" in caveat}
+    assert told == {
+        "an earlier try of this cell was invalid (loop_lag) in segment 0",
+        "an earlier try of this cell had no baseline that counts in segment 0",
+    }
+    (folder,) = tmp_path.glob("study-*")
+    assert len(list(folder.glob("cells/.earlier-*/result.json"))) == 5, "history: 3 invalid, 2 of lost pairs"
+    status = read_status(folder)
+    assert (status.state, status.left, status.invalid, status.measured) == (FINISHED, 0, 0, len(after))
+    assert len(after) == len(before) - 5 + 7
 
 
 def test_a_lucky_winner_is_not_confirmed(local_ray: None, tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from jobs.result import CLOSING, FAILED, INVALID, MEASURED, OPENING, TREATMENT, CellResult
 from orchestrator.ledger import Ledger
-from orchestrator.pending import pending
-from orchestrator.plan import Plan
+from orchestrator.pending import infeasible_cells, pending
+from orchestrator.plan import Plan, Refused
 from orchestrator.retries import RETRIES, asked_again, retry_words, worth_another_try
 from tests.orchestrator.conftest import outcomes
 
@@ -119,6 +119,11 @@ def test_baselines_alone_are_measured_again_for_their_own_sake(small_plan: Plan,
     plan = replace(small_plan, blocks=(alone,))
     first = outcomes(plan, pending(plan, [])[0])
     first[0] = replace(first[0], outcome=INVALID)
+    refused = Refused(arm=plan.arms[1], rule="heads", reason="9 heads do not divide by 2")
+    first += infeasible_cells(replace(plan, refused=(refused,)), [])
+    first = [
+        replace(cell, identity={"pair_key": "one"}) for cell in first
+    ]  # of the same pair, but of no block
     with Ledger(tmp_path, plan) as ledger:
         for result in first:
             ledger.record(result, {})
@@ -127,7 +132,7 @@ def test_baselines_alone_are_measured_again_for_their_own_sake(small_plan: Plan,
         (segment,) = pending(plan, first, again=again)
         assert (segment.index, segment.cells) == (1, 2)
         for result in outcomes(plan, segment):
-            ledger.record(result, {})
+            ledger.record(replace(result, identity={"pair_key": "one"}), {})
         assert pending(plan, ledger.results(), again=again) == []
         assert [result.cell for result in ledger.earlier()] == [first[0].cell]
 
