@@ -133,7 +133,7 @@ def test_the_command_without_a_sweep(capsys: pytest.CaptureFixture[str]) -> None
     [
         (["--speedup", "1.5", "--decode-share", "1.2"], "share of the latency: 0 to 1"),
         (["--speedup", "0", "--decode-share", ".8"], "more than 0"),
-        (["--speedup", "1.5", "results/none-such"], "give results/SWEEP/plan.json"),
+        (["--speedup", "1.5", "results/none-such"], "is not there; give the folder of a sweep"),
     ],
 )
 def test_what_the_user_can_fix(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
