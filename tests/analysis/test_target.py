@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 
 import pytest
 
@@ -147,12 +148,15 @@ def test_what_the_user_can_fix(words: list[str], said: str, capsys: pytest.Captu
         ["--speedup", "1.5"],
         ["--speedup", "1.5", "--decode-share", "many"],
         ["--speedup", "1.5", "--decode-share", ".8", "--k", "3"],
-        ["--speedup", "1.5", "results/x", "--decode-share", ".8"],
+        ["--speedup", "1.5", "SWEEP", "--decode-share", ".8"],
     ],
 )
-def test_words_that_do_not_go_together(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_words_that_do_not_go_together(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "plan.json").write_text("{}")
     with pytest.raises(SystemExit) as stop:
-        main(["target", *words])
+        main(["target", *(str(tmp_path) if word == "SWEEP" else word for word in words)])
     assert stop.value.code == 2
     assert "error:" in capsys.readouterr().err
 
