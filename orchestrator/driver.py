@@ -27,7 +27,7 @@ from orchestrator.plan import Plan
 from orchestrator.pool import BlockPool
 from orchestrator.progress import Progress
 from orchestrator.provenance import write_provenance
-from orchestrator.retries import BLOCK_RETRIES, asked_again, worth_another_try
+from orchestrator.retries import BLOCK_RETRIES, worth_another_try
 from orchestrator.rounds import Rounds
 from orchestrator.scheduling import proposed
 from orchestrator.scribe import Scribe
@@ -35,6 +35,7 @@ from orchestrator.searching import search_round, search_words
 from orchestrator.standing import BlockEnded
 from orchestrator.status import Status
 from orchestrator.tracking import Recorder
+from orchestrator.tries import asked_again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

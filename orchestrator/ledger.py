@@ -29,7 +29,7 @@ from orchestrator.errors import LedgerError
 from orchestrator.lock import DriverLock
 from orchestrator.manifest import MANIFEST, examine, make_manifest
 from orchestrator.plan import Plan
-from orchestrator.retries import replaced_by
+from orchestrator.tries import replaced_by
 
 PLAN = "plan.json"
 WORKLOAD = "workload.tokens"

@@ -11,9 +11,9 @@ from rich.text import Text
 from analysis.objectives import OBJECTIVES
 from jobs.nouns import counted
 from jobs.result import FAILED, INVALID
-from orchestrator.retries import retry_words
 from orchestrator.secrecy import redacted
 from orchestrator.status import FINISHED, RUNNING, PairSoFar, RunningStep, Status
+from orchestrator.tries import retry_words
 
 Say = Callable[[str], None]
 Show = Callable[[Status], None]

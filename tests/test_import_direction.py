@@ -128,3 +128,23 @@ def test_the_check_sees_what_it_should(tmp_path):
     source = tmp_path / "bad.py"
     source.write_text("import torch.nn\ndef f():\n    from orchestrator.plan import Plan\n")
     assert list(imported(source)) == ["torch.nn", "orchestrator.plan", "orchestrator.plan.Plan"]
+
+
+def test_nothing_that_a_sweep_is_planned_with_imports_ray():
+    """Ray reads how it authenticates when it is imported: `use_rays_authentication` has to come before."""
+    todo = [f"orchestrator.commands.{command}" for command in ("plan", "sweep", "submit", "profile")]
+    seen = set()
+    while todo:
+        name = todo.pop()
+        path = ROOT.joinpath(*name.split(".")).with_suffix(".py")
+        if name in seen or not path.is_file():
+            continue
+        seen.add(name)
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:  # what stands in functions comes late
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names = (
+                    [node.module] if isinstance(node, ast.ImportFrom) else [part.name for part in node.names]
+                )
+                assert "ray" not in {first(found) for found in names}, name
+                todo += names
+    assert "orchestrator.planning" in seen

@@ -17,9 +17,9 @@ from orchestrator.plan import Plan
 from orchestrator.planning import make_plan
 from orchestrator.record_plan import record_command
 from orchestrator.results_root import ResultsRoot
-from orchestrator.retries import ASKABLE
 from orchestrator.saved import Saved
 from orchestrator.sweep import collect, config_folder
+from orchestrator.tries import ASKABLE
 
 _HYDRAS = (
     "--hydra-help",

@@ -11,8 +11,8 @@ from orchestrator.estimate import estimate, read_pace
 from orchestrator.live import screen
 from orchestrator.mirror import mirrored
 from orchestrator.plan_tables import plan_tables
-from orchestrator.retries import retry_words
 from orchestrator.tables import console, crossover_lines, verdict_table
+from orchestrator.tries import retry_words
 
 SUMMARY = "Run the sweep. The same words again go on where it stopped; nothing measured is measured twice."
 
