@@ -16,14 +16,13 @@ import pytest
 from analysis.figures import FIGURES
 from analysis.figures.style import add_slider
 from analysis.frame import Sweep, cells_frame
-from analysis.report import render
 from analysis.report.context import Page, build_context
 from analysis.report.page import render_html
 from analysis.report.page.plots import in_script, plot_of
 from analysis.report.page.tables import MOST_ROWS, arm_marks, table_of
 from analysis.section import Section
 from analysis.sections import SECTIONS
-from analysis.summary import summarise, summary_of
+from analysis.summary import summary_of
 from jobs.metric_names import METRICS
 from jobs.result import CONFIRMATION, FAILED, INVALID, OPENING, TREATMENT, CellResult, Gate
 
@@ -77,8 +76,9 @@ def parse(html: str) -> Tags:
 
 
 def page_of(results: list[CellResult], folder: Path, plan: dict[str, Any] | None = None) -> str:
-    summary = summarise(results, threshold=0.02)
-    return render(folder, plan=PLAN if plan is None else plan, results=results, summary=summary)
+    plan = PLAN if plan is None else plan
+    sweep = Sweep(directory=folder, plan=plan, cells=cells_frame(results), results=results)
+    return render_html(build_context(sweep, summary_of(sweep, threshold=0.02)))
 
 
 def troubled(make_sweep: Make, true_arm: Any) -> list[CellResult]:
