@@ -27,4 +27,4 @@ def test_an_unknown_engine_is_an_error(capsys: pytest.CaptureFixture[str]) -> No
     with pytest.raises(SystemExit) as left:
         cli.main(["rules", "vlm"])
     assert left.value.code == 2
-    assert "there is no engine 'vlm'; choose from" in capsys.readouterr().err
+    assert "there is no engine 'vlm' (did you mean vllm?); choose from" in capsys.readouterr().err
