@@ -6,7 +6,7 @@ has ended, however it ended, its last words, `specload status` and the run that 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -62,6 +62,11 @@ class Counts:
         return sum(self.left_in.values())
 
     @property
+    def by_outcome(self) -> dict[str, int]:
+        """Outcome -> cells."""
+        return {name: getattr(self, name) for name in (MEASURED, INVALID, FAILED, INFEASIBLE)}
+
+    @property
     def words(self) -> str:
         """`9 cells: 7 measured, 2 invalid`."""
         return f"{counted(self.done, 'cell')}: {self.outcomes}"
@@ -69,14 +74,40 @@ class Counts:
     @property
     def outcomes(self) -> str:
         """`7 measured, 2 invalid`."""
-        told = [
-            f"{count} {word}"
-            for count, word in (
-                (self.measured, MEASURED),
-                (self.invalid, INVALID),
-                (self.failed, FAILED),
-                (self.infeasible, INFEASIBLE),
-            )
-            if count or word == MEASURED
-        ]
+        told = [f"{cells} {word}" for word, cells in self.by_outcome.items() if cells or word == MEASURED]
         return ", ".join(told)
+
+
+class RunningCounts:
+    """The counts of a sweep while it runs: what is new in a block is counted there, and nowhere else.
+
+    Each cell is told with what is left, of which a sweep may have thousands.
+
+    Args:
+        count: counts one block, all of it.
+    """
+
+    def __init__(self, count: Callable[[int], Counts]) -> None:
+        self._count = count
+        self._parts: dict[int, Counts] = {}
+        self._outcomes: Counter[str] = Counter()
+        self._causes: Counter[str] = Counter()
+        self._left: dict[int, int] = {}
+
+    def renew(self, block: int) -> None:
+        """Count a block anew."""
+        former, part = self._parts.get(block, Counts()), self._count(block)
+        self._parts[block] = part
+        self._outcomes.update(part.by_outcome)
+        self._outcomes.subtract(former.by_outcome)
+        self._causes.update(part.causes)
+        self._causes.subtract(former.causes)
+        self._left[block] = part.left
+
+    def total(self) -> Counts:
+        """Return the counts of all blocks."""
+        return Counts(
+            **self._outcomes,
+            causes={cause: cells for cause, cells in self._causes.most_common() if cells},
+            left_in={block: left for block, left in self._left.items() if left},
+        )

@@ -16,7 +16,7 @@ from jobs.workload.bind import digest_of, read, write
 from jobs.workload.tokens import TokenWorkload
 from orchestrator.budget import Budget, budget_words
 from orchestrator.confirming import Proposal, confirming_round
-from orchestrator.counts import Counts
+from orchestrator.counts import Counts, RunningCounts
 from orchestrator.errors import LockLostError, PlacementError
 from orchestrator.estimate import read_pace
 from orchestrator.interrupts import Interrupted, Interrupts
@@ -104,6 +104,8 @@ class _Sweep:
         self.rounds = Rounds(ledger.directory, self.plan, set_aside=ledger.set_aside)
         self.asked: frozenset[str] = frozenset()
         """Cells that the user asked to have measured again; the ledger forgets each when that is done."""
+        self.counts = RunningCounts(self._counts_in)
+        self._count_all()
         self.pace = read_pace(ledger.directory.parent, self.plan)
         self.progress = Progress(
             self.plan,
@@ -112,7 +114,7 @@ class _Sweep:
             say=around.say,
             show=around.show,
             known=ledger.results(),
-            count=self._counts,
+            count=self.counts.total,
             check=ledger.check,
         )
         spent = [*ledger.results(), *ledger.earlier()]
@@ -165,6 +167,7 @@ class _Sweep:
         for result in infeasible_cells(self.plan, known):
             self._record(CellReport(result=result))
         self.asked = frozenset(asked_again(known, retry))
+        self._count_all()
         segments = self._pending() or self._next_round()
         try:
             if segments:
@@ -189,8 +192,18 @@ class _Sweep:
         again = worth_another_try(results, self.ledger.earlier()) | self.asked
         return pending(self.plan, results, blocks=self.rounds.blocks, again=again)
 
-    def _counts(self) -> Counts:
-        return Counts.of(self.ledger.results(), self._pending())
+    def _counts_in(self, block: int) -> Counts:
+        """Count a block as `_pending` looks at it."""
+        results = self.ledger.results_in(block)
+        earlier = [result for result in self.ledger.earlier() if result.block == block]
+        again = worth_another_try(results, earlier) | self.asked
+        own = [each for each in self.rounds.blocks if each.index == block]
+        return Counts.of(results, pending(self.plan, results, blocks=own, again=again))
+
+    def _count_all(self) -> None:
+        indices = {block.index for block in self.rounds.blocks}
+        for block in indices.union(result.block for result in self.ledger.results()):
+            self.counts.renew(block)
 
     def _next_round(self) -> list[Segment]:
         """Append the round that the results ask for, and return its segments; none if they ask for none."""
@@ -206,6 +219,8 @@ class _Sweep:
         added = self.scribe.write(
             lambda: self.rounds.append(kind, proposal.reason, proposal.blocks, proposal.arms), "a round"
         )
+        for block in added.blocks:
+            self.counts.renew(block.index)
         blocks = counted(len(added.blocks), "fresh block")
         self.around.say(f"round {added.index} {added.reason}: {blocks}")
         return pending(self.plan, results, blocks=added.blocks)
@@ -276,12 +291,15 @@ class _Sweep:
                     self.new.append(result)
 
     def _record(self, report: CellReport) -> None:
-        self.budget.observe(self.scribe.cell(report))
+        result = self.scribe.cell(report)
+        self.counts.renew(result.block)
+        self.budget.observe(result)
         self.progress.report(report)
 
     def _left_by(self, stop: Interrupted) -> str:
         """Say what a signal left, for people."""
-        counts = self._counts()
+        self._count_all()  # the signal may have come between a record and its count
+        counts = self.counts.total()
         return (
             f"{self.plan.sweep} was stopped by {stop.signal}. What is recorded stays ({counts.words}); "
             f"{counted(counts.left, 'cell')} {are(counts.left)} left: those that were being measured were "

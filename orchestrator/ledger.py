@@ -63,7 +63,8 @@ class Ledger:
         self.aside: list[SetAside] = []
         """What opening it found that cannot be counted."""
         self._lock = DriverLock(self.directory, take_over=take_over)
-        self._results: dict[str, CellResult] = {}
+        self._blocks: dict[int, dict[str, CellResult]] = {}
+        """Block -> cell -> its outcome: each write looks at its own block, however long the sweep is."""
         self._earlier: list[CellResult] = []
         self._sequence = 0
 
@@ -98,7 +99,11 @@ class Ledger:
 
     def results(self) -> list[CellResult]:
         """Return every recorded cell in the order of recording; of a cell's tries, the last."""
-        return sorted(self._results.values(), key=_order)
+        return sorted((cell for cells in self._blocks.values() for cell in cells.values()), key=_order)
+
+    def results_in(self, block: int) -> list[CellResult]:
+        """Return the recorded cells of a block, in no order; of a cell's tries, the last."""
+        return list(self._blocks.get(block, {}).values())
 
     def earlier(self) -> list[CellResult]:
         """Return the outcomes of tries that a later one replaced."""
@@ -106,7 +111,8 @@ class Ledger:
 
     def last_try(self, result: CellResult) -> CellResult | None:
         """Return the try of a treatment that `result` would replace, if there is one."""
-        former = [self._results[cell] for cell in replaced_by(result, self._results.values())]
+        known = self._blocks.get(result.block, {})
+        former = [known[cell] for cell in replaced_by(result, known.values())]
         return next((each for each in former if each.role == TREATMENT), None)
 
     def record(self, result: CellResult, files: Mapping[str, bytes]) -> Recorded:
@@ -136,7 +142,7 @@ class Ledger:
             shutil.rmtree(staging, ignore_errors=True)
             raise
         self._sequence += 1
-        self._results[numbered.cell] = numbered
+        self._keep(numbered)
         return Recorded(result=numbered, directory=final)
 
     def record_engine(self, run: str, files: Mapping[str, bytes]) -> None:
@@ -170,10 +176,14 @@ class Ledger:
 
     def _make_room(self, result: CellResult) -> None:
         """Put what a new cell replaces beside it: their folders no longer count."""
-        for cell in sorted(replaced_by(result, self._results.values())):
+        known = self._blocks.get(result.block, {})
+        for cell in sorted(replaced_by(result, known.values())):
             folder = self.cell_directory(cell)
             folder.rename(folder.with_name(f"{_EARLIER}{result.sequence:06d}-{cell}"))
-            self._earlier.append(self._results.pop(cell))
+            self._earlier.append(known.pop(cell))
+
+    def _keep(self, result: CellResult) -> None:
+        self._blocks.setdefault(result.block, {})[result.cell] = result
 
     def _read_cells(self) -> None:
         """Read every cell once; what is not as it was written is set aside."""
@@ -186,7 +196,8 @@ class Ledger:
                 self._earlier += [earlier] if earlier else []
             elif (result := self._read(path, cell=path.name)) is not None:
                 tried.append(result)
-        self._results = {result.cell: result for result in tried}
+        for result in tried:
+            self._keep(result)
         numbers = [result.sequence for result in (*tried, *self._earlier)]
         self._sequence = max(numbers, default=0)
 
