@@ -144,17 +144,20 @@ def _schedule(rules: _Rules, boards: Sequence[Standing], families: Mapping[str, 
 
     Worth it is what is ahead of the best single configuration by more than the practical threshold, in the
     sum of log advantages over the levels tried, at the lower end of its interval. The baseline stands for
-    K=0.
+    K=0. Levels at which the drafter has no figure that counts are left out: they are no reason for K=0.
     """
-    singles = {arm: _sum(boards, [arm] * len(boards)) for arm in rules.candidates}
-    single = max(singles, key=lambda arm: singles[arm], default=None)
     best: Schedule | None = None
     most = math.log1p(rules.threshold)
     for family, arms in _families(families, rules.candidates, boards).items():
-        made = schedule_of(rules.ranges(boards, arms), family=family, candidates=rules.candidates)
-        if made is None or made.axis != "concurrency" or single is None or singles[single] == -math.inf:
+        drafting = [arm for arm in arms if not rules.candidates[arm].is_baseline]
+        known = [board for board in boards if any(arm in board.arms for arm in drafting)]
+        singles = {arm: _sum(known, [arm] * len(known)) for arm in rules.candidates}
+        single = max(singles, key=lambda arm: singles[arm])
+        ranges = rules.ranges(known, arms, boards)
+        made = schedule_of(ranges, family=family, candidates=rules.candidates)
+        if made is None or made.axis != "concurrency" or singles[single] == -math.inf:
             continue
-        gain = _surely(boards, [step.arm for step in made.steps for _ in step.levels], single)
+        gain = _surely(known, [step.arm for step in made.steps for _ in step.levels], single)
         if gain > most:
             best, most = made, gain
     return best

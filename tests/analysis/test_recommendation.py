@@ -93,6 +93,16 @@ def test_k_by_load_comes_of_the_same_ranges(found):
     assert (schedule.longest.k, schedule.steps[0].low, schedule.steps[-1].high) == (5, 0.0, None)
 
 
+def test_where_no_draft_length_has_a_figure_that_counts_the_schedule_says_nothing(make_sweep, arms):
+    """Every K invalid at C=16: the baseline stands there by default, which is no finding for K=0."""
+    cells = [
+        replace(cell, outcome="invalid") if (cell.concurrency, cell.role) == (16, "treatment") else cell
+        for cell in make_sweep(arms, levels=LEVELS, blocks=4, noise=0.004)
+    ]
+    (schedule,) = recommend(of(cells)).schedules
+    assert [(step.k, step.levels) for step in schedule.steps] == [(5, (1, 4)), (0, (64,))]
+
+
 def test_a_search_that_passed_an_arm_over_chooses_nothing_there(make_sweep, arms, found):
     """K=5 alone is asked at 8, where it gains nothing, and the baseline alone at 2; then both K at 8."""
     planned = make_sweep(arms, levels=LEVELS, blocks=4, noise=0.004)
