@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from jobs.nouns import counted
 from jobs.profile.estimate import LABEL, arm_estimate, baseline_estimate
 from jobs.profile.parts import MOST_INFLATION, MOST_REST, REST, Breakdown, of_arm, of_baseline
 from jobs.profile.runner import ProfileRunner
@@ -105,11 +106,12 @@ def _doubts(profiled: Profiled) -> list[str]:
     rest = profiled.breakdown.ms(REST) / profiled.breakdown.step_ms
     if rest > MOST_REST:
         found.append(f"{rest:.0%} of the step belong to no part, more than {MOST_REST:.0%}")
-    drift = profiled.engine.drift
-    if abs(drift) > MOST_INFLATION:
+    engine = profiled.engine
+    if engine.spread > MOST_INFLATION:
+        slowest = engine.step_ms * (1.0 + engine.spread)
         found.append(
-            f"without the profiler its step was {drift:+.0%} longer after the trace than before it: the "
-            "machine was not quiet"
+            f"its step took {engine.step_ms:.2f} to {slowest:.2f} ms without a profiler: the machine was not "
+            f"quiet. The fastest of {counted(len(engine.windows[0]), 'window')} counts"
         )
     longer = profiled.engine.inflation
     if longer is not None and abs(longer) > MOST_INFLATION:
@@ -136,6 +138,7 @@ def _reports(plan: Plan, profile: ProfilePlan, *, say: Callable[[str], None]) ->
             prompts=profile.prompts,
             contexts=profile.contexts,
             steps=profile.steps,
+            repeats=profile.repeats,
             traced=profile.traced,
             devices=devices,
             engine_cores=demand.engine_cores,

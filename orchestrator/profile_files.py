@@ -69,6 +69,7 @@ def content(plan: Plan, profile: ProfilePlan, result: ProfileResult) -> dict[str
         "concurrency": profile.concurrency,
         "contexts": list(profile.contexts),
         "steps": profile.steps,
+        "repeats": profile.repeats,
         "engines": [
             {
                 **asdict(entry.engine),

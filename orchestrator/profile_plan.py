@@ -36,6 +36,8 @@ class ProfileWish:
     """KV length of each in tokens; None for the workload's own mean."""
     steps: int
     """Steps of a window."""
+    repeats: int
+    """Windows of each kind."""
     estimate: bool
     """Whether to estimate from step times even where a profiler is there."""
 
@@ -52,6 +54,8 @@ class ProfilePlan:
     contexts: tuple[int, ...]
     """The one that was asked for, and for an estimate another one."""
     steps: int
+    repeats: int
+    """Windows of each kind; the fastest one counts."""
     traced: bool
     """Whether the engine's profiler tells the parts; else they are estimated from step times."""
     prompts: tuple[Sequence[int], ...]
@@ -108,6 +112,7 @@ def plan_profile(plan: Plan, workload: TokenWorkload, words: Sequence[str], wish
         concurrency=wish.concurrency,
         contexts=contexts,
         steps=wish.steps,
+        repeats=wish.repeats,
         traced=traced,
         prompts=_prompts(workload, wish.concurrency, max(contexts)),
         notes=tuple(notes),
@@ -181,9 +186,10 @@ def _other_lengths(arms: Sequence[EngineConfig]) -> tuple[list[EngineConfig], li
 
 
 def _check(arm: EngineConfig, wish: ProfileWish) -> None:
-    if wish.concurrency < 1 or wish.steps < 8:
+    if wish.concurrency < 1 or wish.steps < 8 or wish.repeats < 1:
         message = (
-            f"--concurrency {wish.concurrency} --steps {wish.steps}: choose at least one request and 8 steps"
+            f"--concurrency {wish.concurrency} --steps {wish.steps} --repeats {wish.repeats}: choose at "
+            "least one request, 8 steps and one repeat"
         )
         raise ConfigError(message)
     if wish.concurrency % arm.layout.dp:

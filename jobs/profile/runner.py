@@ -1,6 +1,6 @@
 """Profiling on a node: each engine is started as a cell's is, held in decode, timed, and traced if it can be.
 
-The steps are timed in the same engine before and after its profiler is at work, so what that costs is known.
+Steps are timed in the same engine with and without its profiler at work in turn: what that costs is known.
 """
 
 from collections.abc import Iterator
@@ -95,18 +95,18 @@ class _Turn:
             yield ProfileReady(label=self._config.label, seconds=ready.seconds)
             warm = self._timed(task.contexts[0], WARM_STEPS, grows=0.0)
             grows = warm.lead_tokens + warm.tokens_per_step * task.steps / 2
-            timed = tuple(self._timed(context, task.steps, grows=grows) for context in task.contexts)
-            traced = after = None
-            if self._profiler is not None:
-                traced = self._traced(self._profiler, task.contexts[0], grows=grows)
-                after = self._timed(task.contexts[0], task.steps, grows=grows)
+            rounds: list[tuple[StepTime, ...]] = []
+            traces: list[StepTimes] = []
+            for _ in range(task.repeats):
+                rounds.append(tuple(self._timed(at, task.steps, grows=grows) for at in task.contexts))
+                if self._profiler is not None:
+                    traces.append(self._traced(self._profiler, task.contexts[0], grows=grows))
             yield EngineProfile(
                 arm=self._config.digest,
                 label=self._config.label,
                 k=self._config.drafter.k,
-                timed=timed,
-                traced=traced,
-                after=after,
+                windows=tuple(zip(*rounds, strict=True)),
+                traces=tuple(traces),
             )
         finally:
             self._fleet.stop(grace=task.stop_seconds)
@@ -132,7 +132,10 @@ class _Turn:
             window.wait(hold, self._task.steps + MARGIN_STEPS)
             traces = profiler.stop_trace(url)
         quiet(self._fleet)
-        return mean_times([step_times(read_events(trace)) for trace in traces])
+        found = mean_times([step_times(read_events(trace)) for trace in traces])
+        for trace in traces:  # or the next repeat would find them, too
+            trace.unlink()
+        return found
 
     def _hold(self, prompt: int) -> Hold:
         task = self._task

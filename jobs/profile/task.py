@@ -20,6 +20,8 @@ class ProfileTask:
     """KV lengths in tokens at which steps are timed; the first is the one that was asked for."""
     steps: int
     """Steps of a window."""
+    repeats: int
+    """Windows of each kind, in turn: the fastest one counts."""
     traced: bool
     """Whether the first context's steps are traced by the engine's profiler."""
     devices: int
@@ -58,23 +60,30 @@ class EngineProfile:
     label: str
     k: int
     """Draft length; 0 for the baseline."""
-    timed: tuple[StepTime, ...]
-    """One a context, without a profiler at work."""
-    traced: StepTimes | None = None
-    """Where its step goes, from the engine's own trace; None where it has no profiler."""
-    after: StepTime | None = None
-    """The first window again, after the trace: whether the machine was quiet; None without a trace."""
+    windows: tuple[tuple[StepTime, ...], ...]
+    """For each context its windows without a profiler at work, one a repeat."""
+    traces: tuple[StepTimes, ...] = ()
+    """Where its step goes, from the engine's own traces, one a repeat; none where it has no profiler."""
+
+    @property
+    def timed(self) -> tuple[StepTime, ...]:
+        """One a context: its fastest window, which the rest of the machine disturbed least."""
+        return tuple(min(windows, key=lambda window: window.step_ms) for windows in self.windows)
+
+    @property
+    def traced(self) -> StepTimes | None:
+        """The fastest trace, for the same reason; None where there is none."""
+        return min(self.traces, key=lambda trace: trace.step_ms, default=None)
 
     @property
     def step_ms(self) -> float:
-        """Mean step time in ms at the first context without a profiler at work, before and after a trace."""
-        windows = [self.timed[0], *([self.after] if self.after else [])]
-        return sum(window.step_ms for window in windows) / len(windows)
+        """Mean step time in ms at the first context without a profiler at work."""
+        return self.timed[0].step_ms
 
     @property
-    def drift(self) -> float:
-        """By how much the step was longer after the trace than before it, as a share; 0 without a trace."""
-        return self.after.step_ms / self.timed[0].step_ms - 1.0 if self.after else 0.0
+    def spread(self) -> float:
+        """By how much the slowest window at the first context is longer than the fastest, as a share."""
+        return max(window.step_ms for window in self.windows[0]) / self.step_ms - 1.0
 
     @property
     def inflation(self) -> float | None:

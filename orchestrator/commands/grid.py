@@ -124,6 +124,13 @@ def _add_profile_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--steps", type=int, default=40, metavar="S", help="steps to look at (default 40)")
     parser.add_argument(
+        "--repeats",
+        type=int,
+        default=3,
+        metavar="R",
+        help="times to look at them; the fastest counts (default 3)",
+    )
+    parser.add_argument(
         "--estimate", action="store_true", help="estimate from step times, even where there is a profiler"
     )
 

@@ -24,6 +24,7 @@ def run(arguments: Sequence[str]) -> int:
         concurrency=options.concurrency,
         context=options.context,
         steps=options.steps,
+        repeats=options.repeats,
         estimate=options.estimate,
     )
     profile = plan_profile(found.plan, found.workload, arms, wish)

@@ -37,6 +37,7 @@ def test_a_steps_time_is_told_apart(tiny: EngineConfig, tiny_models: Path) -> No
         ),
         contexts=(CONTEXT,),
         steps=STEPS,
+        repeats=2,
         traced=True,
         devices=1,
         engine_cores=1,
@@ -58,6 +59,7 @@ def test_a_steps_time_is_told_apart(tiny: EngineConfig, tiny_models: Path) -> No
     assert plain.timed[0].tokens_per_step == pytest.approx(1.0, abs=0.1)
     assert 1.7 < speculative.timed[0].tokens_per_step < 2.7  # the drafter agrees 60 % of the time: 2.18
     assert abs(speculative.timed[0].context - CONTEXT) < 0.25 * CONTEXT
+    assert len(plain.windows[0]) == len(plain.traces) == 2
     for profile, breakdown in (
         (plain, of_baseline(plain.traced)),
         (speculative, of_arm(speculative.traced, plain.traced)),

@@ -91,9 +91,9 @@ def engine(
 ) -> EngineProfile:
     """Step times of a machine that is a straight line: 8 ms, 2 ms per thousand tokens, a cost a draft."""
     windows = tuple(
-        timed(8.0 + 0.002 * context + (fixed + draft * k if k else 0.0), context) for context in contexts
+        (timed(8.0 + 0.002 * context + (fixed + draft * k if k else 0.0), context),) for context in contexts
     )
-    return EngineProfile(arm=f"k{k}", label=f"k{k}", k=k, timed=windows, traced=None)
+    return EngineProfile(arm=f"k{k}", label=f"k{k}", k=k, windows=windows)
 
 
 def test_an_estimate_finds_a_straight_line_again() -> None:
@@ -107,13 +107,19 @@ def test_an_estimate_finds_a_straight_line_again() -> None:
     assert found.ms(FIXED) == pytest.approx(1.5)
 
 
-def test_a_traced_step_is_compared_with_those_before_and_after_it() -> None:
-    found = replace(
-        engine(0, contexts=(500,)), traced=replace(BASELINE, step_ms=12.1), after=timed(13.0, 500)
-    )
-    assert found.step_ms == pytest.approx((9.0 + 13.0) / 2)
+def test_the_windows_and_traces_that_were_disturbed_least_count() -> None:
+    traces = tuple(replace(BASELINE, step_ms=step_ms) for step_ms in (14.0, 9.9, 12.0))
+    steps = tuple(timed(step_ms, 500) for step_ms in (13.0, 9.0, 9.5))
+    found = replace(engine(0), windows=(steps, (timed(20.0, 2000), timed(12.0, 2000))), traces=traces)
+    assert [window.step_ms for window in found.timed] == [9.0, 12.0]
+    assert found.step_ms == 9.0
+    assert found.traced is traces[1]
     assert found.inflation == pytest.approx(0.1)
-    assert found.drift == pytest.approx(4.0 / 9.0)
+    assert found.spread == pytest.approx(4.0 / 9.0)
+
+
+def test_an_engine_without_a_profiler_has_no_inflation() -> None:
+    assert engine(0).traced is None
     assert engine(0).inflation is None
 
 
@@ -124,7 +130,7 @@ def test_without_another_draft_length_the_cost_is_not_told_apart() -> None:
 
 
 def test_noise_is_said() -> None:
-    shrinking = replace(engine(0), timed=(timed(9.0, 500), timed(8.5, 2000)))
+    shrinking = replace(engine(0), windows=((timed(9.0, 500),), (timed(8.5, 2000),)))
     assert baseline_estimate(shrinking).ms(ATTENTION) == 0.0
     found = arm_estimate(engine(7, fixed=-2.0), engine(0), engine(3, fixed=-2.0))
     assert adds_up(found)

@@ -33,6 +33,7 @@ def task(*configs: EngineConfig) -> ProfileTask:
         prompts=PROMPTS[:2],
         contexts=(200, 600),
         steps=10,
+        repeats=2,
         traced=False,
         devices=1,
         engine_cores=1,
@@ -112,6 +113,7 @@ def test_an_arm_and_its_baseline_are_timed_at_both_contexts() -> None:
     ]
     plain, speculative = (report for report in reports if isinstance(report, EngineProfile))
     assert [round(found.context, -2) for found in plain.timed] == [200, 600]
+    assert [len(windows) for windows in plain.windows] == [2, 2]
     assert plain.timed[0].tokens_per_step == 1.0
     assert speculative.timed[0].tokens_per_step > 1.2
     assert speculative.timed[0].step_ms > plain.timed[0].step_ms
