@@ -20,6 +20,7 @@ from engines.errors import (
     StartTimeoutError,
     WrongServerError,
 )
+from engines.log_words import last_words
 from engines.ports import is_free, listeners
 from engines.process import EngineProcess, StopReport
 from engines.spec import EngineConfig
@@ -59,7 +60,7 @@ class RunningEngine:
         tail = self.process.log_tail()
         cause = self.engine.classify(tail, code)
         ending = f"{_ending(code)}, {cause}"
-        message = f"engine {self.server.config.label} ended while in use ({ending}){_last(tail)}"
+        message = f"engine {self.server.config.label} ended while in use ({ending}){last_words(tail)}"
         died = EngineOutOfMemoryError if cause == EngineOutOfMemoryError.cause else EngineDiedError
         raise died(message, tail)
 
@@ -165,7 +166,7 @@ class _Start:
                 if time.monotonic() > self._deadline:
                     tail = self._process.log_tail()
                     wait = f"waited {self._seconds:g} s for {self._missing}"
-                    message = f"engine {self._label} is not ready: {wait}{_last(tail)}"
+                    message = f"engine {self._label} is not ready: {wait}{last_words(tail)}"
                     raise StartTimeoutError(message, tail)
                 time.sleep(POLL_SECONDS)
 
@@ -240,7 +241,7 @@ class _Start:
             return
         tail = self._process.log_tail()
         cause = self._engine.classify(tail, code)
-        message = f"engine {self._label} ended during start ({_ending(code)}, {cause}){_last(tail)}"
+        message = f"engine {self._label} ended during start ({_ending(code)}, {cause}){last_words(tail)}"
         raise START_ERRORS.get(cause, EngineStartError)(message, tail)
 
 
@@ -253,9 +254,3 @@ def _healthy(client: httpx.Client, url: str) -> bool:
 
 def _ending(code: int) -> str:
     return f"signal {-code}" if code < 0 else f"exit code {code}"
-
-
-def _last(tail: str) -> str:
-    """Return the log's last line with words in it, as the end of a message."""
-    lines = [line.strip() for line in tail.splitlines() if line.strip()]
-    return f"; its log ends with: {lines[-1][:300]}" if lines else "; its log is empty"
