@@ -3,7 +3,8 @@
 import re
 
 _EXCEPTION = re.compile(
-    r"^(?:\([^)]*\)\s*)?(?:(?:ERROR|CRITICAL)\b[^\]]*\]\s*)?(?P<told>(?:\w+\.)*[A-Z]\w*(?:Error|Exception): .+)"
+    r"^(?:\([^)]*\)\s*)?(?:(?:ERROR|CRITICAL)\b[^\]]*\]\s*)?"
+    r"(?P<told>(?:\w+\.)*[A-Z]\w*(?:Error|Exception): .+)"
 )
 """An exception as Python prints it, with or without the prefixes of an engine's log."""
 _POINTER = "See root cause above"
@@ -14,8 +15,8 @@ _MOST = 300
 def last_words(tail: str) -> str:
     """Return what a log says of the end of its engine, to stand at the end of a message.
 
-    It is the last exception that has a cause of its own: behind it come those of processes that waited for the
-    one that failed, and what Python says on leaving. Without any it is the last line with words in it.
+    It is the last exception that has a cause of its own: behind it come those of processes that waited for
+    the one that failed, and what Python says on leaving. Without any it is the last line with words in it.
     """
     lines = [line.strip() for line in tail.splitlines() if line.strip()]
     if not lines:

@@ -3,7 +3,7 @@ import pytest
 from engines.log_words import last_words
 
 VLLM = """
-(APIServer pid=238) WARNING 11-30 15:48:22 [utils.py:255] errors like `OSError: [Errno 24] Too many open files`
+(APIServer pid=238) WARNING 11-30 15:48:22 [utils.py:255] errors like `OSError: [Errno 24] Too many`
 (EngineCore pid=239) ERROR 11-30 15:48:58 [core.py:1510] ValueError: 0.02 GiB of KV cache are needed
 Traceback (most recent call last):
 ValueError: 0.02 GiB of KV cache are needed
