@@ -32,6 +32,7 @@ from collections.abc import Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # a cluster of this process, on this machine
 os.environ.setdefault("RAY_enable_worker_prestart", "0")  # the workers that are needed, and no more
@@ -117,11 +118,11 @@ class Watch:
 
     def __init__(self, behind: Recorder) -> None:
         self._behind = behind
-        self.open = behind.open
-        self.sync = behind.sync
-        self.ratios = behind.ratios
-        self.close = behind.close
         self.times: list[float] = []
+
+    def __getattr__(self, name: str) -> Any:
+        """Leave all else to the recorder behind."""
+        return getattr(self._behind, name)
 
     def record(self, result: CellResult, directory: Path | None) -> None:
         """Note the time, and record."""
