@@ -119,12 +119,8 @@ def _pending_of(plan: Plan, block: Block, mine: Sequence[CellResult], again: Col
     lacking = [run for run in (_without(run, done) for run in wanted) if run.levels]
     treatments = [run for run in lacking if run.role == TREATMENT]
     needed = _levels_by_pair(plan, lacking)
-    opening = [
-        _only(run, needed.get(plan.arm(run.arm).pair_key, ())) for run in block.runs if run.role == OPENING
-    ]
-    closing = [
-        _only(run, needed.get(plan.arm(run.arm).pair_key, ())) for run in block.runs if run.role == CLOSING
-    ]
+    opening = [_only(run, needed.get(plan.pair_of(run.arm), ())) for run in block.runs if run.role == OPENING]
+    closing = [_only(run, needed.get(plan.pair_of(run.arm), ())) for run in block.runs if run.role == CLOSING]
     runs = tuple(run for run in (*opening, *treatments, *closing) if run.levels)
     return Segment(block=block, index=index, runs=runs)
 
@@ -133,7 +129,7 @@ def _levels_by_pair(plan: Plan, lacking: Iterable[Run]) -> dict[str, set[str]]:
     """Return the labels of the levels at which each pair lacks something."""
     needed: dict[str, set[str]] = {}
     for run in lacking:
-        needed.setdefault(plan.arm(run.arm).pair_key, set()).update(level.label for level in run.levels)
+        needed.setdefault(plan.pair_of(run.arm), set()).update(level.label for level in run.levels)
     return needed
 
 

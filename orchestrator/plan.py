@@ -212,7 +212,7 @@ class Plan:
     """What prices are in; no part of the digest."""
     schema: int = SCHEMA
     _known: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """Digest and arms by digest, computed once: both are asked for at every cell."""
+    """Digest, arms by digest and their pairs, computed once: they are asked for at every cell."""
 
     @property
     def digest(self) -> str:
@@ -258,13 +258,22 @@ class Plan:
         """Return the arm with this digest, of the plan or of a round (`KeyError` if there is none)."""
         return self._all_arms[arm_digest]
 
+    def pair_of(self, arm_digest: str) -> str:
+        """Return the pair key of the arm with this digest (`KeyError` if there is none)."""
+        pairs: dict[str, str] = self._known.setdefault("pairs", {})
+        if arm_digest not in pairs:
+            pairs[arm_digest] = self.arm(arm_digest).pair_key
+        return pairs[arm_digest]
+
     def learn(self, arms: Iterable[Arm]) -> None:
         """Let `arm` find arms of appended rounds, too; they are no part of the plan or of its digest."""
         self._all_arms.update({arm.digest: arm for arm in arms})
 
     @property
     def _all_arms(self) -> dict[str, Arm]:
-        found: dict[str, Arm] = self._known.setdefault("arms", {arm.digest: arm for arm in self.arms})
+        if "arms" not in self._known:
+            self._known["arms"] = {arm.digest: arm for arm in self.arms}
+        found: dict[str, Arm] = self._known["arms"]
         return found
 
     def to_dict(self) -> dict[str, Any]:
