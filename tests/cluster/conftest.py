@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import pytest
 import ray
 from ray.cluster_utils import Cluster as Nodes
 
-from jobs.result import CellResult
+from jobs.result import MEASURED, CellResult
 
 SPECLOAD = Path(sys.executable).with_name("specload")
 SMALL = (
@@ -72,6 +72,16 @@ class Sweeps:
         paths = (self.folder / "results").glob("*/cells/[!.]*/result.json")
         found = [CellResult.from_dict(json.loads(path.read_text())) for path in paths]
         return sorted(found, key=lambda result: result.started)
+
+    def lost(self, before: Iterable[CellResult]) -> list[str]:
+        """Return what was recorded and is no more: measured ones count on, others may lie beside them."""
+        after = {result.cell for result in self.results()}
+        beside = {path.name.split("-", 2)[2] for path in self.sweep.glob("cells/.earlier-*")}
+        return [
+            result.cell
+            for result in before
+            if result.cell not in (after if result.outcome == MEASURED else after | beside)
+        ]
 
 
 @pytest.fixture

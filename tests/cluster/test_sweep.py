@@ -70,7 +70,7 @@ def test_a_killed_driver_leaves_no_engine_and_the_same_words_finish_the_rest(swe
     assert living.done + living.left == 8
     os.kill(driver.pid, signal.SIGKILL)
     driver.wait()
-    before = {result.cell for result in sweeps.results()}
+    before = sweeps.results()
     shown = status_of(sweeps.sweep)
     assert f"{sweeps.sweep.name}: stopped; {read_status(sweeps.sweep).left} cells left; go on with: " in shown
     assert wait_until(lambda: not any(map(lives, engines)), seconds=15), [
@@ -80,7 +80,7 @@ def test_a_killed_driver_leaves_no_engine_and_the_same_words_finish_the_rest(swe
     code, said = sweeps.run(*ONE_BLOCK, "tracking=disabled")
     assert code == 0, said
     results = sweeps.results()
-    assert before <= {result.cell for result in results}
+    assert sweeps.lost(before) == []
     treatments = Counter((r.block, r.arm, r.concurrency) for r in results if r.role == TREATMENT)
     assert len(treatments) == 4
     assert set(treatments.values()) == {1}, "a cell was measured twice"
