@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from analysis.axis import AXES
 from analysis.banners import BANNERS
 from analysis.crossover import ABOVE
-from analysis.decision_words import NAMED, some
 from analysis.frame import Sweep
 from analysis.objectives import OBJECTIVES
 from analysis.recommendation import PROVISIONAL, Recommendation
@@ -21,7 +20,7 @@ from analysis.rows import VerdictRow
 from analysis.summary import Summary
 from analysis.table import DISAGREE_SHARES, DISAGREE_WINDOW
 from analysis.verdict import INVALID, UNDECIDED
-from jobs.nouns import counted
+from jobs.nouns import NAMED, counted, some
 from jobs.result import MEASURED
 
 _HIGHEST = "the highest level tried"

@@ -2,7 +2,7 @@
 
 import math
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from analysis.axis import Axis
@@ -10,11 +10,10 @@ from analysis.choices import Choice, Edge, LoadRange
 from analysis.objectives import OBJECTIVES, Objective
 from analysis.recommendation import CONFIRMED, Recommendation
 from analysis.rows import Ratio
+from jobs.nouns import some
 
 NOTHING = "nothing can be said"
 """Of a range without a choice."""
-NAMED = 3
-"""Rows or arms that one sentence names; the others are counted."""
 
 
 def change(ratio: Ratio, objective: Objective) -> str:
@@ -54,13 +53,6 @@ def ranges_sentence(parts: Sequence[LoadRange], found: Recommendation, axis: Axi
         return _capital(f"{where} {_clause(part, found)}.")
     told = [f"{loads(part, axis)} {_clause(part, found)}" for part in parts[:-1]]
     return _capital(f"{'; '.join([*told, f'above, {_clause(parts[-1], found)}'])}.")
-
-
-def some(names: Iterable[str]) -> str:
-    """Return the first few names, and how many more there are."""
-    every = list(names)
-    more = len(every) - NAMED
-    return ", ".join(every[:NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def serve(part: LoadRange) -> str:

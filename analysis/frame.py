@@ -16,6 +16,7 @@ import pandas as pd
 
 from analysis.errors import ResultsError
 from jobs.metric_names import METRICS
+from jobs.nouns import some
 from jobs.result import CellResult
 
 KEY = ["arm", "level", "block", "segment", "role"]
@@ -214,11 +215,9 @@ def load_sweep(directory: str | Path) -> Sweep:
             why = error.strerror if isinstance(error, OSError) else error
             damaged.append(f"{path.relative_to(root)} ({why})")
     if damaged:
-        named = "; ".join(damaged[:_NAMED])
-        more = f" and {len(damaged) - _NAMED} more" if len(damaged) > _NAMED else ""
         message = (
-            f"{root} has damaged files: {named}{more}. Restore them, or run the sweep again: it sets such "
-            "cells aside and measures only them anew"
+            f"{root} has damaged files: {some(damaged, _NAMED, between='; ')}. Restore them, or run the "
+            "sweep again: it sets such cells aside and measures only them anew"
         )
         raise ResultsError(message)
     return Sweep(directory=root, plan=plan, cells=cells_frame(results), results=results)

@@ -47,13 +47,13 @@ CROSSOVERS = ("total", "computed", "output", "user_speed", "goodput")
 """Objectives whose crossover is looked for."""
 
 
-def check_objective(name: str) -> None:
+def check_objective(name: str, *, error: type[ValueError] = ValueError) -> None:
     """Refuse a name that no objective has.
 
     Raises:
-        ValueError: names those that there are.
+        ValueError: or `error`, of that family; names those that there are.
     """
     if name not in OBJECTIVES:
         guess = did_you_mean(name, OBJECTIVES)
         message = f"objective {name!r} is unknown{guess}; choose one of {', '.join(OBJECTIVES)}"
-        raise ValueError(message)
+        raise error(message)

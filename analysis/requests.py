@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis.errors import ResultsError
+from jobs.nouns import some
 from jobs.result import MEASURED
 
 JOINED = ("cell", "arm", "label", "layout", "drafter", "k", "block", "segment", "kind", "role", "level")
@@ -186,9 +187,8 @@ def _read(
             else:
                 tables.append(table)
     if damaged:
-        more = f" and {len(damaged) - 6} more" if len(damaged) > 6 else ""
         message = (
-            f"{directory} lacks rows of cells: {'; '.join(damaged[:6])}{more}. Restore the files, run the "
+            f"{directory} lacks rows of cells: {some(damaged, 6, between='; ')}. Restore the files, run the "
             "sweep again (it measures such cells anew), or leave those cells out with cells=[...]"
         )
         raise ResultsError(message)

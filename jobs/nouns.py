@@ -1,4 +1,9 @@
-"""Counts with their nouns and verbs, for people: `1 block is`, `3 blocks are`."""
+"""Counts with their nouns and verbs, for people: `1 block is`, `3 blocks are`; and lists cut short."""
+
+from collections.abc import Iterable
+
+NAMED = 3
+"""Names that a sentence has unless it says otherwise; the others are counted."""
 
 
 def counted(number: float, noun: str, plural: str = "") -> str:
@@ -16,3 +21,10 @@ def counted(number: float, noun: str, plural: str = "") -> str:
 def are(number: float, *, one: str = "is", many: str = "are") -> str:
     """Return the verb that a count takes: `is` or `are`, or another one's two forms."""
     return one if number == 1 else many
+
+
+def some(names: Iterable[str], most: int = NAMED, *, between: str = ", ") -> str:
+    """Return the first `most` names, and how many more there are: `a, b, c and 4 more`."""
+    every = list(names)
+    more = len(every) - most
+    return between.join(every[:most]) + (f" and {more} more" if more > 0 else "")

@@ -23,7 +23,7 @@ from orchestrator.interrupts import Interrupted, Interrupts
 from orchestrator.ledger import WORKLOAD, Ledger
 from orchestrator.outcome import SweepOutcome, sum_up
 from orchestrator.pending import Segment, infeasible_cells, pending
-from orchestrator.plan import Plan
+from orchestrator.plan import Block, Plan
 from orchestrator.pool import BlockPool
 from orchestrator.progress import Progress
 from orchestrator.provenance import write_provenance
@@ -167,7 +167,8 @@ class _Sweep:
         for result in infeasible_cells(self.plan, known):
             self._record(CellReport(result=result))
         self.asked = frozenset(asked_again(known, retry))
-        self._count_all()
+        if self.asked:
+            self._count_all()
         segments = self._pending() or self._next_round()
         try:
             if segments:
@@ -188,17 +189,20 @@ class _Sweep:
 
     def _pending(self) -> list[Segment]:
         """Return what is left to run: all that the same command would run if nothing ran any more."""
-        results = self.ledger.results()
-        again = worth_another_try(results, self.ledger.earlier()) | self.asked
-        return pending(self.plan, results, blocks=self.rounds.blocks, again=again)
+        return self._left_in(self.rounds.blocks, self.ledger.results(), self.ledger.earlier())
+
+    def _left_in(
+        self, blocks: Sequence[Block], results: Sequence[CellResult], earlier: Sequence[CellResult]
+    ) -> list[Segment]:
+        again = worth_another_try(results, earlier) | self.asked
+        return pending(self.plan, results, blocks=blocks, again=again)
 
     def _counts_in(self, block: int) -> Counts:
         """Count a block as `_pending` looks at it."""
         results = self.ledger.results_in(block)
         earlier = [result for result in self.ledger.earlier() if result.block == block]
-        again = worth_another_try(results, earlier) | self.asked
         own = [each for each in self.rounds.blocks if each.index == block]
-        return Counts.of(results, pending(self.plan, results, blocks=own, again=again))
+        return Counts.of(results, self._left_in(own, results, earlier))
 
     def _count_all(self) -> None:
         indices = {block.index for block in self.rounds.blocks}

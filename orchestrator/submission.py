@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from engines.digest import digest
+from jobs.nouns import some
 from orchestrator.errors import SubmitError
 from orchestrator.plan import Plan
 
@@ -122,7 +123,7 @@ def find(found: Sequence[Submission], word: str) -> Submission:
     if len(digests) == 1:
         return max(matching, key=lambda submission: submission.attempt)
     known = sorted({submission.sweep or submission.id for submission in matching or found})
-    listed = ", ".join(known[:8]) + (f" and {len(known) - 8} more" if len(known) > 8 else "")
+    listed = some(known, 8)
     if matching:
         message = f"{word!r} may be any of {listed}; give more of the name"
     elif known:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from engines.nearest import did_you_mean
+from jobs.nouns import some
 from orchestrator.errors import ConfigError
 from orchestrator.ledger import PLAN
 from orchestrator.status import FILE
@@ -34,11 +35,8 @@ def no_sweep(path: Path) -> str:
     for root in dict.fromkeys((path, path.parent, ROOT)):
         names = newest(root)
         if names:
-            more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
             guess = did_you_mean(path.name, names)
-            return (
-                f"{path} {what}{guess}; sweeps in {root}, the newest first: {', '.join(names[:NAMED])}{more}"
-            )
+            return f"{path} {what}{guess}; sweeps in {root}, the newest first: {some(names, NAMED)}"
     return f"{path} {what}; give the folder of a sweep, results/SWEEP, which `specload sweep` makes"
 
 

@@ -26,7 +26,7 @@ from analysis.figures.style import (
 )
 from analysis.objectives import OBJECTIVES
 from analysis.rows import Ratio, VerdictRow
-from jobs.nouns import are, counted
+from jobs.nouns import are, counted, some
 
 ARMS = 4
 """Most arms that are drawn: two lines each."""
@@ -82,8 +82,7 @@ def _one_sided(found: Comparison, arms: Sequence[Sequence[RatioChange]]) -> str:
     for letter, only in found.matching.only.items():
         labels = [arm.label for arm, _ in only if not arm.baseline]
         if labels:
-            more = f" and {len(labels) - NAMED} more" if len(labels) > NAMED else ""
-            told += f" Only in {letter}, and not drawn: {', '.join(labels[:NAMED])}{more}."
+            told += f" Only in {letter}, and not drawn: {some(labels, NAMED)}."
     return told
 
 

@@ -16,8 +16,7 @@ from analysis.compare.side import Side
 from analysis.contrasts import counted
 from analysis.errors import ResultsError
 from analysis.frame import Sweep
-from analysis.objectives import DEFAULT, OBJECTIVES
-from engines.nearest import did_you_mean
+from analysis.objectives import DEFAULT, check_objective
 from jobs.result import MEASURED
 
 _DIGITS = 10
@@ -41,10 +40,7 @@ def objective_of(a: Sweep, b: Sweep, asked: str | None) -> str:
         ComparisonError: an unknown objective, or two of them and none asked for.
     """
     if asked is not None:
-        if asked not in OBJECTIVES:
-            guess = did_you_mean(asked, OBJECTIVES)
-            message = f"objective {asked!r} is unknown{guess}; choose one of {', '.join(OBJECTIVES)}"
-            raise ComparisonError(message)
+        check_objective(asked, error=ComparisonError)
         return asked
     own = [str(sweep.plan.get("objective") or DEFAULT) for sweep in (a, b)]
     if own[0] != own[1]:

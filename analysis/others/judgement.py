@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from analysis.objectives import DEFAULT, OBJECTIVES
+from analysis.objectives import DEFAULT, OBJECTIVES, check_objective
 from analysis.others.crossing import unpaired_crossovers
 from analysis.others.run import OtherResultsError
 from analysis.others.welch import UnpairedContrast, unpaired_contrasts
@@ -14,7 +14,6 @@ from analysis.pairs import log_metric
 from analysis.rows import VerdictRow, implied
 from analysis.summary import Summary, baseline_rows
 from analysis.verdict import INVALID, UNDECIDED, Verdict, decide, threshold_of
-from engines.nearest import did_you_mean
 from jobs.result import MEASURED, OUTCOMES, TREATMENT
 
 UNPAIRED = (
@@ -43,10 +42,7 @@ def unpaired_verdicts(
     Raises:
         OtherResultsError: an unknown objective.
     """
-    if objective not in OBJECTIVES:
-        guess = did_you_mean(objective, OBJECTIVES)
-        message = f"objective {objective!r} is unknown{guess}; choose one of {', '.join(OBJECTIVES)}"
-        raise OtherResultsError(message)
+    check_objective(objective, error=OtherResultsError)
     contrasts = unpaired_contrasts(cells, trust_repeats=trust_repeats)
     rows = []
     for _, group in cells.groupby(["pair", "level"], sort=True):

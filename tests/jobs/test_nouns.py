@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobs.nouns import are, counted
+from jobs.nouns import are, counted, some
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,16 @@ def test_words_before_the_noun_and_odd_plurals() -> None:
     assert [counted(n, "more block") for n in (1, 2)] == ["1 more block", "2 more blocks"]
     assert [counted(n, "reply", "replies") for n in (1, 2)] == ["1 reply", "2 replies"]
     assert [are(1), are(0), are(1, one="stays", many="stay")] == ["is", "are", "stays"]
+
+
+@pytest.mark.parametrize(
+    ("names", "most", "told"),
+    [
+        ((), 3, ""),
+        (("a", "b", "c"), 3, "a, b, c"),
+        (("a", "b", "c", "d"), 3, "a, b, c and 1 more"),
+        (iter("abc"), 1, "a and 2 more"),
+    ],
+)
+def test_a_long_list_is_cut_short_and_counted(names, most: int, told: str) -> None:
+    assert some(names, most) == told
