@@ -1,5 +1,6 @@
 """Bringing a sweep's results to this machine, from the results URL or from MLflow, and checking them."""
 
+import json
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -7,16 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from jobs.result import CellResult
 from orchestrator.errors import FetchError
-from orchestrator.ledger import PLAN
+from orchestrator.ledger import CELLS, PLAN, RESULT, put_beside
 from orchestrator.manifest import MANIFEST, examine
-from orchestrator.mirror_files import CELLS, LOCK, bring, files_of_sweep, unreadable
+from orchestrator.mirror_files import LOCK, bring, files_of_sweep, unreadable
 from orchestrator.plan import Plan
 from orchestrator.remote import RemoteFolder
 from orchestrator.saved import read_plan
 from orchestrator.secrecy import redacted
 from orchestrator.tracking_fields import CELL_ID, KIND, SWEEP_ID
 from orchestrator.tracking_store import open_store, store_errors
+from orchestrator.tries import replaced_among
 
 TRIES = 2
 """How often a cell is brought that does not match its checksums: the first copy may have been cut off."""
@@ -70,7 +73,7 @@ def fetch_url(remote: RemoteFolder, to: Path) -> Fetched:
             raise unreadable(remote, error) from error
 
     files = _get_checked(get, folder, plan, str(remote.url))
-    return Fetched(folder=folder, cells=len(cells & whole), files=files, unfinished=len(cells - whole))
+    return Fetched(folder=folder, cells=_count(folder), files=files, unfinished=len(cells - whole))
 
 
 def fetch_mlflow(uri: str, sweep: str, to: Path) -> Fetched:
@@ -100,7 +103,7 @@ def fetch_mlflow(uri: str, sweep: str, to: Path) -> Fetched:
     except store_errors() as error:
         message = f"{where} does not hand out the results of {sweep}: {redacted(str(error))[:500]}"
         raise FetchError(message) from error
-    return Fetched(folder=folder, cells=len(cells), files=files, unfinished=0)
+    return Fetched(folder=folder, cells=_count(folder), files=files, unfinished=0)
 
 
 def _get_checked(get: Callable[[], int], folder: Path, plan: Plan, source: str) -> int:
@@ -120,6 +123,8 @@ def _get_checked(get: Callable[[], int], folder: Path, plan: Plan, source: str) 
                 problems[path.name] = found.problem
                 shutil.rmtree(path)  # a copy; the source has it still
         if not problems:
+            if not (folder / LOCK).exists():
+                _put_replaced_beside(folder / CELLS)
             return files
     named = "; ".join(f"{cell}: {problem}" for cell, problem in list(problems.items())[:5])
     message = (
@@ -127,6 +132,18 @@ def _get_checked(get: Callable[[], int], folder: Path, plan: Plan, source: str) 
         f"{folder}; `specload submit` with the sweep's words measures them again"
     )
     raise FetchError(message)
+
+
+def _count(folder: Path) -> int:
+    return sum(1 for _ in (folder / CELLS).glob(f"[!.]*/{MANIFEST}"))
+
+
+def _put_replaced_beside(cells: Path) -> None:
+    """Let of each cell's tries the last count: an earlier fetch may have brought one, this fetch the next."""
+    found = [json.loads(path.read_bytes()) for path in cells.glob(f"[!.]*/{RESULT}")]
+    for cell, number in replaced_among(map(CellResult.from_dict, found)).items():
+        if not put_beside(cells / cell, number):
+            shutil.rmtree(cells / cell)  # the source had it under both names
 
 
 def _cells(client: Any, cells: dict[str, str], folder: Path, plan: Plan) -> int:

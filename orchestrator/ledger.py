@@ -29,7 +29,7 @@ from orchestrator.errors import LedgerError
 from orchestrator.lock import DriverLock
 from orchestrator.manifest import MANIFEST, examine, make_manifest
 from orchestrator.plan import Plan
-from orchestrator.tries import replaced_by
+from orchestrator.tries import replaced_among, replaced_by
 
 PLAN = "plan.json"
 WORKLOAD = "workload.tokens"
@@ -37,7 +37,8 @@ RESULT = "result.json"
 CELLS = "cells"
 ENGINES = "engines"
 _STAGING = ".tmp-"
-_EARLIER = ".earlier-"
+EARLIER = ".earlier-"
+"""Begins the name of a cell that a later one took the place of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,8 +179,7 @@ class Ledger:
         """Put what a new cell replaces beside it: their folders no longer count."""
         known = self._blocks.get(result.block, {})
         for cell in sorted(replaced_by(result, known.values())):
-            folder = self.cell_directory(cell)
-            folder.rename(folder.with_name(f"{_EARLIER}{result.sequence:06d}-{cell}"))
+            put_beside(self.cell_directory(cell), result.sequence)
             self._earlier.append(known.pop(cell))
 
     def _keep(self, result: CellResult) -> None:
@@ -191,13 +191,19 @@ class Ledger:
         for path in sorted((self.directory / CELLS).iterdir()):
             if path.name.startswith(_STAGING):
                 shutil.rmtree(path)  # what a kill left half-written was never counted
-            elif path.name.startswith(_EARLIER):
-                earlier = self._read(path, cell=path.name.removeprefix(_EARLIER).partition("-")[2])
+            elif path.name.startswith(EARLIER):
+                earlier = self._read(path, cell=replaced_cell(path.name))
                 self._earlier += [earlier] if earlier else []
             elif (result := self._read(path, cell=path.name)) is not None:
                 tried.append(result)
+        replaced = replaced_among(tried)  # a copy at a URL can have a try and the one after it
         for result in tried:
-            self._keep(result)
+            if result.cell not in replaced:
+                self._keep(result)
+            elif put_beside(self.cell_directory(result.cell), replaced[result.cell]):
+                self._earlier.append(result)
+            else:
+                self.set_aside(self.cell_directory(result.cell), "it is a second copy of a replaced try")
         numbers = [result.sequence for result in (*tried, *self._earlier)]
         self._sequence = max(numbers, default=0)
 
@@ -235,6 +241,20 @@ class Ledger:
                     )
                     raise LedgerError(message)
         replace_bytes(path, ours)  # also for the same sweep on another cluster, or recorded elsewhere
+
+
+def put_beside(folder: Path, number: int) -> bool:
+    """Rename a cell's folder: the cell of that sequence number replaced it. False if that was done before."""
+    target = folder.with_name(f"{EARLIER}{number:06d}-{folder.name}")
+    if target.exists():
+        return False
+    folder.rename(target)
+    return True
+
+
+def replaced_cell(name: str) -> str:
+    """Return the id of the cell whose folder `put_beside` gave this name."""
+    return name.removeprefix(EARLIER).partition("-")[2]
 
 
 def _order(result: CellResult) -> tuple[int, str]:

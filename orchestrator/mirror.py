@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Self
 
 from jobs.nouns import counted
-from orchestrator.mirror_files import LAST, restore, snapshot
+from orchestrator.mirror_files import LAST, replaced, restore, snapshot
 from orchestrator.mirror_owner import MirrorOwner
 from orchestrator.remote import RemoteFolder
 from orchestrator.results_root import ResultsRoot
@@ -119,6 +119,9 @@ class Mirror:
                         raise  # it is the store that is missing something
                     continue  # renamed or removed meanwhile: the next pass sees the new state
                 self._copied[name] = present[name]
+            for name in replaced(self._copied, present):
+                self.remote.remove(name)
+                del self._copied[name]
         except Exception as error:  # noqa: BLE001 - every back end has its own errors, and none may end a sweep
             if not self._failed:
                 log.warning(

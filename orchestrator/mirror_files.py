@@ -3,16 +3,16 @@
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from orchestrator.errors import ConfigError
+from orchestrator.ledger import CELLS, EARLIER, replaced_cell
 from orchestrator.remote import RemoteFolder
 from orchestrator.secrecy import redacted
 
-CELLS = "cells"
 OWNER = "mirror-owner.json"
 """Who writes to the URL; a file of the mirror alone."""
 LOCK = "driver.lock"
@@ -38,6 +38,18 @@ def snapshot(folder: Path) -> dict[str, tuple[int, int]]:
                 if stat.S_ISREG(about.st_mode):
                     found[path.relative_to(folder).as_posix()] = (about.st_size, about.st_mtime_ns)
     return found
+
+
+def replaced(copied: Iterable[str], present: Collection[str]) -> list[str]:
+    """Return the copied files of cells that a later one replaced: they are copied under another name, too.
+
+    Nothing else that is no longer in the local folder is removed from the URL: it may be the only copy. The
+    files that make a cell count come first: what remains when removing fails is no cell.
+    """
+    beside = {name.split("/")[1] for name in present if name.startswith(f"{CELLS}/{EARLIER}")}
+    cells = tuple(f"{CELLS}/{replaced_cell(folder)}/" for folder in beside)
+    files = [name for name in copied if name not in present and name.startswith(cells)]
+    return sorted(files, key=lambda name: (name.rpartition("/")[2] not in LAST, name))
 
 
 def restore(remote: RemoteFolder, folder: Path) -> int:

@@ -67,6 +67,8 @@ def replaced_by(result: CellResult, results: Iterable[CellResult]) -> set[str]:
     A treatment takes that of its last try. With the last treatment of a segment at a level go the baselines
     there that were not measured: they hold no pair any more, and the new segment has its own.
     """
+    if result.outcome == INFEASIBLE:
+        return set()
     ran = [each for each in results if each.outcome != INFEASIBLE]  # the others are of no block
     rivals = [each for each in ran if _stratum(each)[0] == _stratum(result)[0]]
     former = {each.cell for each in rivals if each.cell == result.cell or _again(each, result)}
@@ -78,6 +80,21 @@ def replaced_by(result: CellResult, results: Iterable[CellResult]) -> set[str]:
         and each.outcome != MEASURED
         and each.segment not in {result.segment, *alive}
     }
+
+
+def replaced_among(results: Iterable[CellResult]) -> dict[str, int]:
+    """Return which recorded cells a later one took the place of: id -> sequence of the later one.
+
+    A copy of a sweep's folder can hold both: one is copied before the other, and renaming is no copying.
+    """
+    found: dict[str, int] = {}
+    strata: dict[tuple[int, int, str, str], list[CellResult]] = {}
+    for result in sorted(results, key=lambda each: each.sequence):
+        known = strata.setdefault(_stratum(result)[0], [])
+        former = replaced_by(result, known)
+        found |= dict.fromkeys(former, result.sequence)
+        known[:] = [*(each for each in known if each.cell not in former), result]
+    return found
 
 
 def _stratum(result: CellResult) -> _Stratum:

@@ -19,6 +19,7 @@ import ray
 from ray.cluster_utils import Cluster as Nodes
 
 from jobs.result import MEASURED, CellResult
+from orchestrator.ledger import EARLIER, replaced_cell
 
 SPECLOAD = Path(sys.executable).with_name("specload")
 SMALL = (
@@ -69,19 +70,29 @@ class Sweeps:
         return found
 
     def results(self) -> list[CellResult]:
-        paths = (self.folder / "results").glob("*/cells/[!.]*/result.json")
-        found = [CellResult.from_dict(json.loads(path.read_text())) for path in paths]
+        found = [each for cells in (self.folder / "results").glob("*/cells") for each in results_in(cells)]
         return sorted(found, key=lambda result: result.started)
 
     def lost(self, before: Iterable[CellResult]) -> list[str]:
-        """Return what was recorded and is no more: measured ones count on, others may lie beside them."""
-        after = {result.cell for result in self.results()}
-        beside = {path.name.split("-", 2)[2] for path in self.sweep.glob("cells/.earlier-*")}
-        return [
-            result.cell
-            for result in before
-            if result.cell not in (after if result.outcome == MEASURED else after | beside)
-        ]
+        """Return what was recorded and is no more."""
+        return lost_cells(self.sweep / "cells", before)
+
+
+def results_in(cells: Path) -> list[CellResult]:
+    """Read the cells of a sweep that count."""
+    paths = cells.glob("[!.]*/result.json")
+    return [CellResult.from_dict(json.loads(path.read_text())) for path in paths]
+
+
+def lost_cells(cells: Path, before: Iterable[CellResult]) -> list[str]:
+    """Return what is no more as it was: measured cells count on, others may lie beside those that do."""
+    after = results_in(cells)
+    beside = {replaced_cell(path.name) for path in cells.glob(f"{EARLIER}*")}
+    return [
+        result.cell
+        for result in before
+        if result not in after and (result.outcome == MEASURED or result.cell not in beside)
+    ]
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from jobs.result import TREATMENT
 from orchestrator import cli
 from orchestrator.cleaning import cleaned_files, cleaned_result
 from orchestrator.errors import FetchError
@@ -64,6 +65,32 @@ def test_a_damaged_copy_here_is_brought_again_and_one_at_the_source_is_named(sma
     assert not (tmp_path / "fresh" / small_plan.sweep / "cells" / first).exists()
     shutil.rmtree(source / first)
     assert fetch_url(remote, tmp_path / "other").unfinished == 1
+
+
+def test_a_try_that_was_fetched_gives_way_to_the_next_one(small_plan, measured, tmp_path):
+    bucket, there = (tmp_path / "bucket").as_uri(), measured.parent
+    remote = RemoteFolder.at(bucket).child(small_plan.sweep)
+    before = fetch_url(remote, tmp_path / "here")
+    with (
+        Mirror(bucket, measured, say=lambda _: None, interval=9),
+        Ledger(there, small_plan) as ledger,
+    ):
+        first = next(result for result in ledger.results() if result.role == TREATMENT)
+        ledger.record(replace(first, cell="b0-s1-again", segment=1), {})
+    shutil.copytree(measured / "cells", tmp_path / "source")
+    for _ in range(2):
+        after = fetch_url(remote, tmp_path / "here")
+        assert after.cells == before.cells
+        cells = {path.name for path in (after.folder / "cells").iterdir()}
+        assert cells == {path.name for path in (tmp_path / "source").iterdir()}
+        assert f".earlier-{before.cells + 1:06d}-{first.cell}" in cells
+    # the source was read between the copying of the one name and the removal of the other
+    shutil.copytree(
+        after.folder / "cells" / f".earlier-{before.cells + 1:06d}-{first.cell}",
+        tmp_path / "bucket" / small_plan.sweep / "cells" / first.cell,
+        dirs_exist_ok=True,
+    )
+    assert fetch_url(remote, tmp_path / "here").cells == before.cells
 
 
 def test_the_folder_of_a_driver_keeps_what_is_newer(small_plan, measured, tmp_path):

@@ -218,6 +218,30 @@ def test_a_failed_try_stays_beside_the_next_one(tmp_path: Path, small_plan: Plan
     assert [path.read_bytes() for path in kept] == [b"first"]
 
 
+def test_of_a_copy_with_a_try_and_the_next_one_the_last_counts(tmp_path: Path, small_plan: Plan) -> None:
+    first = next(result for result in cells(small_plan) if result.role == TREATMENT)
+    with Ledger(tmp_path, small_plan) as ledger:
+        former = ledger.record(replace(first, outcome=FAILED, cause="died"), {"mark": b"first"}).directory
+        shutil.copytree(former, tmp_path / "copy")
+        ledger.record(replace(first, cell="b0-s1-again", segment=1), {})
+        (beside,) = former.parent.glob(".earlier-*")
+
+    shutil.rmtree(beside)  # copied before the next one came, and not after
+    shutil.copytree(tmp_path / "copy", former)
+    with Ledger(tmp_path, small_plan) as ledger:
+        assert [result.cell for result in ledger.results()] == ["b0-s1-again"]
+        assert [result.cell for result in ledger.earlier()] == [first.cell]
+        assert (beside / "mark").read_bytes() == b"first"
+        assert ledger.aside == []
+
+    shutil.copytree(tmp_path / "copy", former)  # copied before, and after
+    with Ledger(tmp_path, small_plan) as ledger:
+        assert [result.cell for result in ledger.results()] == ["b0-s1-again"]
+        assert [result.cell for result in ledger.earlier()] == [first.cell]
+        assert [moved.reason for moved in ledger.aside] == ["it is a second copy of a replaced try"]
+        assert not former.exists()
+
+
 def test_the_same_cell_again_keeps_what_it_was(tmp_path: Path, small_plan: Plan) -> None:
     result = cells(small_plan)[0]
     with Ledger(tmp_path, small_plan) as ledger:

@@ -9,9 +9,10 @@ from dataclasses import asdict, replace
 import pytest
 
 from orchestrator.errors import ConfigError, LedgerError
+from orchestrator.ledger import put_beside
 from orchestrator.lock import Owner
 from orchestrator.mirror import Mirror
-from orchestrator.mirror_files import LOCK, OWNER, files_of_sweep, restore
+from orchestrator.mirror_files import LOCK, OWNER, files_of_sweep, replaced, restore
 from orchestrator.mirror_owner import MirrorOwner
 from orchestrator.remote import RemoteFolder
 from orchestrator.results_root import ResultsRoot
@@ -63,6 +64,32 @@ def test_what_is_recorded_is_copied_while_the_sweep_runs_and_at_its_end(sweep, b
     with follow(bucket, sweep):
         pass
     assert (copy / "report.html").read_text() == "changed"
+
+
+def test_a_cell_that_a_later_one_replaced_counts_at_the_url_no_more(sweep, bucket):
+    copy = bucket / sweep.name
+    add_cell(sweep, "damaged")
+    with follow(bucket, sweep):
+        assert wait_until((copy / "cells/damaged/manifest.json").exists, seconds=20)
+        put_beside(sweep / "cells" / "first", 7)
+        add_cell(sweep, "second")
+        (sweep / "aside").mkdir()
+        (sweep / "cells" / "damaged").rename(sweep / "aside" / "damaged")
+    cell = ("result.json", "requests.parquet", "manifest.json")
+    assert files(copy / "cells") == {
+        f"{name}/{file}" for name in (".earlier-000007-first", "second", "damaged") for file in cell
+    }, "what was set aside here may be whole there, and is the only copy then"
+
+
+def test_what_replaced_cells_leave_at_the_url_is_no_cell_while_it_is_removed():
+    names = [
+        f"cells/{cell}/{file}" for cell in ("a", "ab") for file in ("data", "manifest.json", "result.json")
+    ]
+    present = {f"cells/.earlier-000002-a/{file}" for file in ("data", "manifest.json", "result.json")}
+    assert replaced([*names, *present], present) == [
+        "cells/a/manifest.json", "cells/a/result.json", "cells/a/data"
+    ]  # fmt: skip
+    assert replaced([*names, *present], {*names, *present}) == []
 
 
 def test_half_written_files_and_links_are_not_copied(sweep, bucket, tmp_path):

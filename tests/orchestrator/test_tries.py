@@ -9,7 +9,7 @@ from jobs.result import CLOSING, FAILED, INVALID, MEASURED, OPENING, TREATMENT, 
 from orchestrator.ledger import Ledger
 from orchestrator.pending import infeasible_cells, pending
 from orchestrator.plan import Plan, Refused
-from orchestrator.tries import asked_again, retry_words
+from orchestrator.tries import asked_again, replaced_among, retry_words
 from tests.orchestrator.conftest import outcomes
 
 
@@ -72,6 +72,24 @@ def test_what_is_measured_again_replaces_what_it_was_and_that_stays_as_history(
         (CLOSING, 0, INVALID), (OPENING, 0, INVALID), (TREATMENT, 3, MEASURED), (TREATMENT, 7, INVALID),
     ]  # fmt: skip
     assert asked_again(now, [FAILED, INVALID]) == set()
+
+
+def test_of_all_tries_in_a_copy_the_last_ones_count(small_plan: Plan, tmp_path: Path) -> None:
+    results = with_outcomes(
+        small_plan, {(OPENING, 0): INVALID, (CLOSING, 0): INVALID, (TREATMENT, 7): INVALID}
+    )
+    with Ledger(tmp_path, small_plan) as ledger:
+        for result in results:
+            ledger.record(result, {})
+        (segment,) = pending(small_plan, results, again=asked_again(results, [INVALID]))
+        for result in outcomes(small_plan, segment):
+            ledger.record(result, {})
+        now, before = ledger.results(), ledger.earlier()
+    found = replaced_among([*now, *before])
+    assert set(found) == {result.cell for result in before}
+    treatments = [result.sequence for result in now if result.segment == 1 and result.role == TREATMENT]
+    assert sorted(set(found.values())) == treatments, "baselines go with the last one"
+    assert replaced_among(now) == {}
 
 
 def test_baselines_alone_are_measured_again_for_their_own_sake(small_plan: Plan, tmp_path: Path) -> None:
