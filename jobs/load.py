@@ -6,6 +6,7 @@ of their own, whatever the engine does, at a stated rate or at the trace's own t
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from engines.nearest import did_you_mean
@@ -28,11 +29,14 @@ MAX_INFLIGHT: Final = 1024
 _PREFIXES = {CONCURRENCY: "c", RATE: "r", RATE_SCALE: "x"}
 
 
+# A sweep has few levels and many cells, and what is left of a block is counted by level at every cell.
+@lru_cache
 def level_label(axis: str, value: float) -> str:
     """Return the short name of a level for tables and ids: `c16`, `r2.5`, `x1.5`."""
     return f"{_PREFIXES[axis]}{value:.10g}"
 
 
+@lru_cache
 def axis_and_value(
     *, concurrency: int | None, rate: float | None, rate_scale: float | None
 ) -> tuple[str, float]:
@@ -103,7 +107,7 @@ class LoadLevel:
     @property
     def label(self) -> str:
         """Short name for tables and ids: `c16`, `r2.5`, `x1.5`."""
-        return level_label(self.axis, self.value)
+        return level_label(*self._number)
 
     @property
     def sort_key(self) -> tuple[int, float]:

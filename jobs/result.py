@@ -132,7 +132,7 @@ class CellResult:
     @property
     def load(self) -> str:
         """The load level's short name: `c16`, `r2.5`, `x1.5`."""
-        return level_label(self.axis, self.level)
+        return level_label(*self._number)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON."""

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Self
 
 from jobs.nouns import counted
-from orchestrator.mirror_files import LAST, replaced, restore, snapshot
+from orchestrator.mirror_files import in_order, replaced, restore, snapshot
 from orchestrator.mirror_owner import MirrorOwner
 from orchestrator.remote import RemoteFolder
 from orchestrator.results_root import ResultsRoot
@@ -110,8 +110,7 @@ class Mirror:
         try:
             present = snapshot(self.folder)
             changed = [name for name, stamp in present.items() if self._copied.get(name) != stamp]
-            # the file that makes a cell count comes last: a cell at the URL is whole, or does not count
-            for name in sorted(changed, key=lambda name: (name.rpartition("/")[2] in LAST, name)):
+            for name in in_order(changed):
                 try:
                     self.remote.put(self.folder / name, name)
                 except FileNotFoundError:

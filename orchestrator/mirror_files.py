@@ -9,7 +9,8 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from orchestrator.errors import ConfigError
-from orchestrator.ledger import CELLS, EARLIER, replaced_cell
+from orchestrator.ledger import CELLS, EARLIER, RESULT, replaced_cell
+from orchestrator.manifest import MANIFEST
 from orchestrator.remote import RemoteFolder
 from orchestrator.secrecy import redacted
 
@@ -20,8 +21,8 @@ LOCK = "driver.lock"
 _LOCAL = (LOCK, OWNER)
 THREADS = 8
 """Cells that are brought at a time."""
-LAST = frozenset({"result.json", "manifest.json"})
-"""Files of a cell that make it count."""
+_LAST = (RESULT, MANIFEST)
+"""Files of a cell that make it count; with the manifest it is whole."""
 
 
 def snapshot(folder: Path) -> dict[str, tuple[int, int]]:
@@ -40,16 +41,25 @@ def snapshot(folder: Path) -> dict[str, tuple[int, int]]:
     return found
 
 
+def in_order(names: Iterable[str]) -> list[str]:
+    """Return the order of copying: what makes a cell count comes last, so a cell there is whole or no cell."""
+
+    def place(name: str) -> tuple[int, str]:
+        file = name.rpartition("/")[2]
+        return (_LAST.index(file) if file in _LAST else -1), name
+
+    return sorted(names, key=place)
+
+
 def replaced(copied: Iterable[str], present: Collection[str]) -> list[str]:
     """Return the copied files of cells that a later one replaced: they are copied under another name, too.
 
-    Nothing else that is no longer in the local folder is removed from the URL: it may be the only copy. The
-    files that make a cell count come first: what remains when removing fails is no cell.
+    Nothing else that is no longer in the local folder is removed from the URL: it may be the only copy. They
+    come in the order of removing, which is that of copying from behind: what a failure leaves is no cell.
     """
     beside = {name.split("/")[1] for name in present if name.startswith(f"{CELLS}/{EARLIER}")}
     cells = tuple(f"{CELLS}/{replaced_cell(folder)}/" for folder in beside)
-    files = [name for name in copied if name not in present and name.startswith(cells)]
-    return sorted(files, key=lambda name: (name.rpartition("/")[2] not in LAST, name))
+    return in_order(name for name in copied if name not in present and name.startswith(cells))[::-1]
 
 
 def restore(remote: RemoteFolder, folder: Path) -> int:

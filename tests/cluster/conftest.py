@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -79,9 +80,13 @@ class Sweeps:
 
 
 def results_in(cells: Path) -> list[CellResult]:
-    """Read the cells of a sweep that count."""
-    paths = cells.glob("[!.]*/result.json")
-    return [CellResult.from_dict(json.loads(path.read_text())) for path in paths]
+    """Read the cells of a sweep that count, while it runs or later."""
+    found = []
+    for manifest in cells.glob("[!.]*/manifest.json"):
+        with suppress(FileNotFoundError):  # a later try took its place in this moment
+            text = manifest.with_name("result.json").read_text()
+            found.append(CellResult.from_dict(json.loads(text)))
+    return found
 
 
 def lost_cells(cells: Path, before: Iterable[CellResult]) -> list[str]:

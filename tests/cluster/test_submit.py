@@ -172,7 +172,7 @@ def test_a_sweep_stopped_half_way_is_submitted_again_and_finishes(head: Head) ->
     assert (code, f"{sweep} runs already as {job}: attached to it" in said) == (0, True), said
 
     cells = store / sweep / "cells"
-    assert wait_until(lambda: len(measured(cells)) >= 4, seconds=180), head.run("logs", sweep)[1]
+    assert wait_until(lambda: len(results_in(cells)) >= 4, seconds=180), head.run("logs", sweep)[1]
     code, said = head.run("status", sweep)
     assert code == 0
     assert f"{job}: running" in said

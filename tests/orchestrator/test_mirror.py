@@ -66,6 +66,23 @@ def test_what_is_recorded_is_copied_while_the_sweep_runs_and_at_its_end(sweep, b
     assert (copy / "report.html").read_text() == "changed"
 
 
+def test_a_cell_at_the_url_is_whole_once_its_manifest_is_there(sweep, bucket, monkeypatch):
+    copied = []
+    put = RemoteFolder.put
+    monkeypatch.setattr(
+        RemoteFolder, "put", lambda self, local, name: (copied.append(name), put(self, local, name))[1]
+    )
+    add_cell(sweep, "second")
+    with follow(bucket, sweep):
+        pass
+    assert copied[-4:] == [
+        f"cells/{cell}/{file}" for file in ("result.json", "manifest.json") for cell in ("first", "second")
+    ]
+    assert sorted(copied[:-4]) == [
+        "cells/first/requests.parquet", "cells/second/requests.parquet", "plan.json"
+    ]  # fmt: skip
+
+
 def test_a_cell_that_a_later_one_replaced_counts_at_the_url_no_more(sweep, bucket):
     copy = bucket / sweep.name
     add_cell(sweep, "damaged")
