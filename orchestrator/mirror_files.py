@@ -42,7 +42,7 @@ def snapshot(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """Return the order of copying: what makes a cell count comes last, so a cell there is whole or no cell."""
+    """Return the order of copying: what makes a cell count comes last, so a cell there is whole or none."""
 
     def place(name: str) -> tuple[int, str]:
         file = name.rpartition("/")[2]
