@@ -211,6 +211,8 @@ def load_sweep(directory: str | Path) -> Sweep:
                 plan = _object(content)
             else:
                 results.append(_cell(content, path.parent.name))
+        except FileNotFoundError:
+            continue  # it was there: the running sweep puts a later try in its place in this moment
         except (OSError, ValueError, TypeError, RecursionError) as error:
             why = error.strerror if isinstance(error, OSError) else error
             damaged.append(f"{path.relative_to(root)} ({why})")

@@ -1,6 +1,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -99,6 +100,21 @@ def test_earlier_outcomes_and_unfinished_folders_are_no_cells(tmp_path: Path, ma
     (tmp_path / "cells" / ".staging").mkdir()
     (tmp_path / "cells" / ".staging" / "result.json").write_text("{")
     assert [result.cell for result in load_sweep(tmp_path).results] == ["x"]
+
+
+def test_a_try_that_is_replaced_while_a_running_sweep_is_read_is_no_damage(
+    tmp_path: Path, make_cell: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(tmp_path, [make_cell(cell="x"), make_cell(cell="y", concurrency=8)])
+    read_text = Path.read_text
+
+    def later(path: Path, *args: Any, **kwargs: Any) -> str:
+        if path.parent.name == "x":
+            path.parent.rename(path.parent.with_name(".earlier-000003-x"))
+        return read_text(path, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "read_text", later)
+    assert [result.cell for result in load_sweep(tmp_path).results] == ["y"]
 
 
 def test_not_a_sweep(tmp_path: Path) -> None:
