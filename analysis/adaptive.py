@@ -21,11 +21,8 @@ from analysis.objectives import OBJECTIVES
 from analysis.prices import Prices
 from analysis.search_curve import Curve, ratio_curves, slo_curves
 from analysis.search_interval import ends, integers_decided
+from analysis.searches import CROSSOVER
 from jobs.nouns import counted as number_of
-
-CROSSOVER = "crossover"
-SLO = "slo"
-SEARCHES = (CROSSOVER, SLO)
 
 FOUND = "found"
 OUTSIDE = "outside"
@@ -39,7 +36,7 @@ class Search:
     """What is looked for, and how well it is to be known."""
 
     kind: str
-    """`crossover` (up to which level an arm beats its baseline), or `slo` (keeps its latencies)."""
+    """One of `analysis.searches.SEARCHES`."""
     width: float = 1.25
     """Upper over lower end of the interval at which a search ends."""
     objective: str = "total"

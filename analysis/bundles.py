@@ -12,9 +12,8 @@ from analysis.crossover import Crossover, find_crossover
 from analysis.prices import Prices
 from analysis.search_curve import Curve
 from analysis.search_interval import WHOLE_NUMBERS, ends
+from analysis.searches import LARGEST
 
-LARGEST = 3
-"""Levels of a bundle, at most: an engine start is worth several."""
 CANDIDATES = 8
 """Levels that bundles are made of: the nearest to the crossing."""
 AHEAD = (1, 2, 4, 8)

@@ -7,10 +7,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from analysis.rows import Ratio
-
-if TYPE_CHECKING:  # it loads scipy, and tables are also drawn by commands that have nothing to do with it
+if TYPE_CHECKING:  # scipy takes a second to load, and a typo should not wait for it
     from analysis.capacity import CapacityRow, MemoryCost
+    from analysis.rows import Ratio
 
 
 def capacity_tables(rows: Sequence["CapacityRow"], costs: Sequence["MemoryCost"]) -> RenderableType:
@@ -91,6 +90,6 @@ def _count(value: float | None) -> str:
     return "-" if value is None else f"{value:,.0f}"
 
 
-def _ratio(ratio: Ratio) -> str:
+def _ratio(ratio: "Ratio") -> str:
     interval = "" if ratio.lo is None or ratio.hi is None else f" [{ratio.lo:.3f}, {ratio.hi:.3f}]"
     return f"{ratio.value:.3f}{interval}"

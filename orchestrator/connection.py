@@ -22,6 +22,11 @@ _LOCAL_STARTS = 3
 """Starts of a local Ray: it gives its processes 30 s, which a busy machine with cold caches exceeds once."""
 
 
+_SPARE_WORKERS = "RAY_prestart_worker_first_driver"
+"""Whether Ray starts an idle worker a core beforehand. Blocks have an environment of their own and never get
+one of those: they would only compete with the first engine."""
+
+
 def connect(cluster: Cluster) -> bool:
     """Connect to the cluster, or start a local one; True when this call did it (and its caller ends it).
 
@@ -54,6 +59,7 @@ def _connect(cluster: Cluster) -> None:
     stand_in = (
         {} if cluster.resource == "GPU" else {cluster.resource: float(cluster.slots or os.cpu_count() or 1)}
     )
+    os.environ.setdefault(_SPARE_WORKERS, "0")
     for attempt in range(1, _LOCAL_STARTS + 1):
         try:
             _init(

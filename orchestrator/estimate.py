@@ -10,7 +10,7 @@ from jobs.result import CellResult
 from orchestrator.pace import Pace
 from orchestrator.pending import Segment
 from orchestrator.plan import Block, Plan, Run
-from orchestrator.searching import worst_round
+from orchestrator.search_blocks import worst_round
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ from orchestrator.levels import ascending, check_one_axis, open_loop_notes
 from orchestrator.models import folder_digest, model_folder, resolve_model
 from orchestrator.names import check_name
 from orchestrator.plan import POLICIES, WAIT, Cluster, Plan, Timeouts
-from orchestrator.searching import check_range, search_plan
+from orchestrator.search_request import check_range, search_plan
 from orchestrator.secrecy import check_no_secrets
 from orchestrator.sharing import check_share, sharing_notes
 from orchestrator.strategy import cache_plan, strategy_refusals

@@ -8,7 +8,7 @@ class SearchPlan:
     """How levels are placed by what was seen, in rounds after the planned blocks."""
 
     kind: str
-    """One of `analysis.adaptive.SEARCHES`."""
+    """One of `analysis.searches.SEARCHES`."""
     width: float
     """Upper over lower end of an arm's interval at which its search ends."""
     rounds: int

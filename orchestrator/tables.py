@@ -1,7 +1,7 @@
 """Tables for the terminal: the verdicts of a sweep, its crossovers, and whether its winner won again."""
 
 from collections.abc import Iterable
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.segment import Segment
@@ -11,10 +11,12 @@ from rich.text import Text
 from analysis.axis import AXES, number
 from analysis.banners import banners
 from analysis.objectives import OBJECTIVES
-from analysis.rows import Ratio, VerdictRow
-from analysis.summary import Summary
 from analysis.untrusted import plain
 from jobs.nouns import counted
+
+if TYPE_CHECKING:  # scipy and pandas take seconds to load
+    from analysis.rows import Ratio, VerdictRow
+    from analysis.summary import Summary
 
 _PIPE_WIDTH = 190
 _STYLES = {"wins": "bold green", "loses": "bold red", "invalid": "yellow"}
@@ -44,7 +46,7 @@ def console(*, stderr: bool = False, width: int = _PIPE_WIDTH) -> PlainConsole:
     return found if found.is_terminal else PlainConsole(width=width, stderr=stderr)
 
 
-def verdict_table(summary: Summary) -> RenderableType:
+def verdict_table(summary: "Summary") -> RenderableType:
     """Return one row per arm and load level, under a banner of what the figures are."""
     shared = "the same layout" if summary.unpaired else "the same layout and block"
     table = Table(
@@ -82,7 +84,7 @@ def verdict_table(summary: Summary) -> RenderableType:
     return Group(*parts)
 
 
-def crossover_lines(summary: Summary) -> RenderableType:
+def crossover_lines(summary: "Summary") -> RenderableType:
     """Return where each arm's total, computed and output throughput and user speed pass 1."""
     table = Table(title=f"Crossover: the {AXES[summary.axis].noun} where the ratio passes 1", show_edge=False)
     for name in ("arm", "of", "where"):
@@ -92,7 +94,7 @@ def crossover_lines(summary: Summary) -> RenderableType:
     return table
 
 
-def ratio_text(ratio: Ratio | None) -> str:
+def ratio_text(ratio: "Ratio | None") -> str:
     """Return `1.53 [1.48, 1.59]`, without an interval where there is none."""
     if ratio is None:
         return "-"
@@ -101,7 +103,7 @@ def ratio_text(ratio: Ratio | None) -> str:
     return f"{ratio.value:.2f} [{ratio.lo:.2f}, {ratio.hi:.2f}]"
 
 
-def _verdict(row: VerdictRow) -> Text:
+def _verdict(row: "VerdictRow") -> Text:
     words = row.verdict
     if row.more_blocks:
         unit = "run" if row.unpaired else "block"
@@ -112,7 +114,7 @@ def _verdict(row: VerdictRow) -> Text:
     return text
 
 
-def _reasons(summary: Summary) -> list[Text]:
+def _reasons(summary: "Summary") -> list[Text]:
     """Return why each invalid row is so, a line each: in the table they would squeeze the figures."""
     return [
         Text(f"{row.label} {row.at}: {row.reason}")
@@ -121,7 +123,7 @@ def _reasons(summary: Summary) -> list[Text]:
     ]
 
 
-def _confirmations(summary: Summary) -> list[Text]:
+def _confirmations(summary: "Summary") -> list[Text]:
     """Return what the fresh blocks of each winner say: they decide, as they did not pick it."""
     return [
         Text(found.text, style=_STYLES["wins" if found.confirmed else "invalid"])
@@ -129,10 +131,10 @@ def _confirmations(summary: Summary) -> list[Text]:
     ]
 
 
-def _banners(summary: Summary) -> list[Text]:
+def _banners(summary: "Summary") -> list[Text]:
     return [Text(f"{name}: {told}.", style="bold yellow") for name, told in banners(summary)]
 
 
-def _outcomes(summary: Summary) -> list[Text]:
+def _outcomes(summary: "Summary") -> list[Text]:
     counts = ", ".join(f"{count} {outcome}" for outcome, count in summary.outcomes.items() if count)
     return [Text(f"cells: {counts or 'none'}"), *(Text(f"caveat: {caveat}") for caveat in summary.caveats)]

@@ -32,6 +32,8 @@ HEAVY = {
     "torch",
     "vllm",
 }
+SLOW = {"ray", "mlflow", "pandas", "scipy", "plotly", "torch", "vllm"}
+"""What takes a second or more to load."""
 LOAD_PROCESS = "jobs.replay.__main__"
 EMULATOR_PROCESS = "engines.emulator.__main__"
 GUARD_PROCESS = "engines.guard"
@@ -122,6 +124,21 @@ def test_processes_that_measure_or_serve_import_nothing_heavy(module):
     done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert not HEAVY & {first(name) for name in done.stdout.split()}
+
+
+def test_no_command_loads_what_takes_seconds_before_it_knows_that_it_needs_it():
+    """A typo, `--help` and `specload status` wait for no statistics; commands import late what they need."""
+    names = [f"orchestrator.commands.{path.stem}" for path in modules("orchestrator/commands")]
+    code = (
+        f"import sys, importlib; [importlib.import_module(name) for name in {names!r}]; print(*sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    loaded = done.stdout.split()
+    assert "orchestrator.commands.sweep" in loaded
+    assert not SLOW & {first(name) for name in loaded}
 
 
 def test_the_check_sees_what_it_should(tmp_path):

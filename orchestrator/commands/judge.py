@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from analysis.summary import Summary
 from analysis.whole_file import write_whole
 from orchestrator.commands.as_json import add_json, print_json
 from orchestrator.commands.parser import Parser
 from orchestrator.errors import ResultsWriteError
 from orchestrator.tables import console, crossover_lines, verdict_table
+
+if TYPE_CHECKING:  # late, as in `run`
+    from analysis.summary import Summary
 
 SUMMARY = (
     "Judge results of vllm bench serve, vllm bench sweep serve, AIPerf and GuideLLM: ratios to the baseline "
@@ -82,7 +85,7 @@ def run(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _caveats(summary: Summary) -> list[str]:
+def _caveats(summary: "Summary") -> list[str]:
     """Return what has to be said of single rows, each once, with the rows it is said of."""
     rows: dict[str, list[str]] = {}
     for row in summary.rows:

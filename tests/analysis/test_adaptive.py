@@ -11,7 +11,6 @@ from analysis.adaptive import (
     FOUND,
     OPEN,
     OUTSIDE,
-    SLO,
     UNKNOWN,
     Search,
     choose,
@@ -28,6 +27,7 @@ from analysis.prices import Prices
 from analysis.search_curve import Curve, ratio_curves
 from analysis.search_interval import integers_decided
 from analysis.search_section import search as section
+from analysis.searches import SLO
 from analysis.table import verdict_rows
 from jobs.result import CONFIRMATION, INVALID
 from tests.analysis.made import Arm, made_results, made_sweep

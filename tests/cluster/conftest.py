@@ -100,6 +100,14 @@ def lost_cells(cells: Path, before: Iterable[CellResult]) -> list[str]:
     ]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_spare_workers() -> Iterator[None]:
+    """Let the clusters of the tests start no worker that nobody asked for, as a local Ray of ours does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_prestart_worker_first_driver", "0")
+        yield
+
+
 @pytest.fixture
 def sweeps(tmp_path: Path) -> Iterator[Sweeps]:
     found = Sweeps(tmp_path)

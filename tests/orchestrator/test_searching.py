@@ -10,8 +10,10 @@ from orchestrator.errors import ConfigError
 from orchestrator.pending import pending
 from orchestrator.plan import Plan
 from orchestrator.rounds import Rounds
+from orchestrator.search_blocks import worst_round
 from orchestrator.search_plan import SearchPlan
-from orchestrator.searching import check_range, search_plan, search_round, search_words, worst_round
+from orchestrator.search_request import check_range, search_plan
+from orchestrator.searching import search_round, search_words
 from tests.orchestrator.conftest import outcomes
 
 LOAD = {"search": "crossover", "search_width": 1.25, "search_rounds": 12}
