@@ -16,6 +16,9 @@ from orchestrator.tracking_views import TRAINING, chart, experiment_of, runs
 
 SUMMARY = "Start the MLflow UI on the store of a sweep, at http://127.0.0.1:PORT."
 
+_JOBS = "MLFLOW_SERVER_ENABLE_JOB_EXECUTION"
+"""Whether the server starts eight processes for jobs of GenAI pages, two thirds of all it needs. No sweep has any."""
+
 
 def run(arguments: Sequence[str]) -> int:
     """Replace this process with the MLflow server."""
@@ -31,6 +34,7 @@ def run(arguments: Sequence[str]) -> int:
     print("once the server answers, open", flush=True)
     for told, view in views(sweep).items():
         print(f"  {base}{view}   {told}", flush=True)
+    os.environ.setdefault(_JOBS, "false")
     os.execv(argv[0], argv)  # noqa: S606 - no shell is wanted: the arguments are our own
 
 

@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from orchestrator.commands import ui
 from orchestrator.plan import Plan
 from orchestrator.tracking import direct_recorder_for
 from orchestrator.tracking_views import chart
-from tests.cluster.conftest import wait_until
+from tests.cluster.conftest import SPECLOAD, line_of, wait_until
 from tests.orchestrator.conftest import small_plan as small_plan  # noqa: PLC0414 - a fixture
 from tests.orchestrator.test_tracking import cell
 from tests.orchestrator.test_tracking_curves import row, said
@@ -61,10 +62,13 @@ def store(small_plan: Plan, tmp_path: Path) -> Iterator[tuple[str, tuple[str, ..
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     with (tmp_path / "ui.txt").open("wb") as log:
-        server = subprocess.Popen(ui.command(tmp_path, port), stdout=log, stderr=log)
+        words = [str(SPECLOAD), "ui", str(tmp_path), "--port", str(port)]
+        server = subprocess.Popen(words, stdout=log, stderr=log)
     base = f"http://127.0.0.1:{port}/"
     try:
         assert wait_until(lambda: answers(base), seconds=120), (tmp_path / "ui.txt").read_text()
+        below = psutil.Process(server.pid).children(recursive=True)
+        assert not [process for process in below if "mlflow.server.jobs" in line_of(process)]
         yield base, tuple(plan.sweep for plan in plans)
     finally:
         server.terminate()

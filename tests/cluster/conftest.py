@@ -33,6 +33,9 @@ SMALL = (
 )
 """A sweep whose cells take a second: the emulated hardware runs fifty times as fast as it would."""
 
+MLFLOW_SERVER = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+"""Environment of a server without its eight processes for GenAI jobs."""
+
 
 @dataclass
 class Sweeps:

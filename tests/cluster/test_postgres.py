@@ -18,7 +18,7 @@ import pytest
 from mlflow import MlflowClient
 
 from orchestrator.plan import Plan
-from tests.cluster.conftest import wait_until
+from tests.cluster.conftest import MLFLOW_SERVER, wait_until
 from tests.orchestrator.conftest import small_plan as small_plan  # noqa: PLC0414 - a fixture
 from tests.orchestrator.test_tracking_curves import row, said
 
@@ -123,7 +123,7 @@ class Server:
                     "--workers", "1", "--backend-store-uri", self.database,
                     "--artifacts-destination", str(self.folder / "artifacts"),
                 ],
-                stdout=log, stderr=log,
+                stdout=log, stderr=log, env=MLFLOW_SERVER,
             )  # fmt: skip
         assert wait_until(self.answers, seconds=300), (self.folder / "mlflow.txt").read_text()
         return process

@@ -24,7 +24,7 @@ from orchestrator.counts import Counts
 from orchestrator.pending import pending
 from orchestrator.plan import Plan
 from orchestrator.status import read_status
-from tests.cluster.conftest import SPECLOAD, Sweeps, lives, wait_until
+from tests.cluster.conftest import MLFLOW_SERVER, SPECLOAD, Sweeps, lives, wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
@@ -173,6 +173,7 @@ class MlflowServer:
                 ],
                 stdout=log,
                 stderr=log,
+                env=MLFLOW_SERVER,
             )  # fmt: skip
         assert wait_until(self.answers, seconds=300), (self.folder / "mlflow.txt").read_text()
         self.tree = [psutil.Process(self.process.pid)]
