@@ -17,7 +17,7 @@ from orchestrator.tracking_views import TRAINING, chart, experiment_of, runs
 SUMMARY = "Start the MLflow UI on the store of a sweep, at http://127.0.0.1:PORT."
 
 _JOBS = "MLFLOW_SERVER_ENABLE_JOB_EXECUTION"
-"""Whether the server starts eight processes for jobs of GenAI pages, two thirds of all it needs. No sweep has any."""
+"""Whether the server starts eight processes for GenAI jobs, two thirds of its cost; sweeps have none."""
 
 
 def run(arguments: Sequence[str]) -> int:
