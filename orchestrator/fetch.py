@@ -4,6 +4,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -140,8 +141,13 @@ def _count(folder: Path) -> int:
 
 def _put_replaced_beside(cells: Path) -> None:
     """Let of each cell's tries the last count: an earlier fetch may have brought one, this fetch the next."""
-    found = [json.loads(path.read_bytes()) for path in cells.glob(f"[!.]*/{RESULT}")]
-    for cell, number in replaced_among(map(CellResult.from_dict, found)).items():
+    found: list[CellResult] = []
+    for path in cells.glob(f"[!.]*/{RESULT}"):
+        with suppress(
+            ValueError, TypeError, KeyError, RecursionError
+        ):  # of another version; who reads it says so
+            found.append(CellResult.from_dict(json.loads(path.read_bytes())))
+    for cell, number in replaced_among(found).items():
         if not put_beside(cells / cell, number):
             shutil.rmtree(cells / cell)  # the source had it under both names
 

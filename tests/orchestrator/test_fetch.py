@@ -12,6 +12,7 @@ from orchestrator.cleaning import cleaned_files, cleaned_result
 from orchestrator.errors import FetchError
 from orchestrator.fetch import fetch_url
 from orchestrator.ledger import Ledger
+from orchestrator.manifest import MANIFEST, make_manifest
 from orchestrator.mirror import Mirror
 from orchestrator.pending import pending
 from orchestrator.remote import RemoteFolder
@@ -91,6 +92,18 @@ def test_a_try_that_was_fetched_gives_way_to_the_next_one(small_plan, measured, 
         dirs_exist_ok=True,
     )
     assert fetch_url(remote, tmp_path / "here").cells == before.cells
+
+
+def test_a_cell_of_a_later_version_is_brought_as_it_is(small_plan, measured, tmp_path):
+    cell = min((tmp_path / "bucket" / small_plan.sweep / "cells").iterdir())
+    files = {path.name: path.read_bytes() for path in cell.iterdir() if path.name != MANIFEST}
+    files["result.json"] = json.dumps(json.loads(files["result.json"]) | {"schema": 99}).encode()
+    seal = make_manifest(files, sweep=small_plan.sweep, plan=small_plan.digest, cell=cell.name)
+    for name, content in {**files, MANIFEST: seal}.items():
+        (cell / name).write_bytes(content)
+    remote = RemoteFolder.at((tmp_path / "bucket").as_uri()).child(small_plan.sweep)
+    fetched = fetch_url(remote, tmp_path / "here")
+    assert (fetched.folder / "cells" / cell.name / "result.json").read_bytes() == files["result.json"]
 
 
 def test_the_folder_of_a_driver_keeps_what_is_newer(small_plan, measured, tmp_path):
