@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -37,15 +38,48 @@ def test_it_is_gone_after_a_regular_end_and_after_an_error(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_it_is_gone_after_its_owners_process_group_was_killed(tmp_path: Path) -> None:
-    owner = subprocess.Popen(
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
+    with (
+        pytest.raises(OSError, match=r"none/specload-test-\w+ cannot be made \(No such file"),
+        scratch("specload-test-"),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.01, 0.02, 0.03, 0.05, 0.08])
+def test_nothing_is_left_of_an_owner_that_is_killed_while_its_janitor_starts(
+    tmp_path: Path, seconds: float
+) -> None:
+    owner = start_owner(tmp_path)
+    with owner:
+        process = psutil.Process(owner.pid)
+        while not (children := process.children()):
+            assert owner.poll() is None
+        time.sleep(seconds)
+        for child in [*children, *process.children(recursive=True)]:
+            with suppress(psutil.NoSuchProcess):
+                child.kill()
+        os.killpg(owner.pid, signal.SIGKILL)
+    deadline = time.monotonic() + 15
+    while list(tmp_path.iterdir()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def start_owner(temporary: Path) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
         [sys.executable, "-c", OWNER],
         cwd=ROOT,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
+        env={**os.environ, "TMPDIR": str(temporary)},
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
+
+
+def test_it_is_gone_after_its_owners_process_group_was_killed(tmp_path: Path) -> None:
+    owner = start_owner(tmp_path)
     with owner:
         assert owner.stdout is not None
         folder = Path(owner.stdout.readline().strip())
