@@ -3,8 +3,9 @@
 Run as a script (`python -I -S jobs/janitor.py FOLDER`), standard library only. Its owner holds the write end
 of its standard input; the end of file is the owner's end. The process that was started ends at once, and a
 child of it stays: Ray's workers kill their own children as they end. Only when it is on its own does it make
-the folder; it says why if it cannot, and closes its standard output: for that the owner waits. Engines below the folder may still be on
-their way down then and write to it, so it tries again until the folder is gone.
+the folder; it says why if it cannot, and closes its standard output, for which the owner waits. Engines below
+the folder may still be on their way down at the end and write to it, so it tries again until the folder is
+gone.
 """
 
 import os
