@@ -211,9 +211,9 @@ def load_sweep(directory: str | Path) -> Sweep:
                 plan = _object(content)
             else:
                 results.append(_cell(content, path.parent.name))
-        except FileNotFoundError:
-            continue  # it was there: the running sweep puts a later try in its place in this moment
         except (OSError, ValueError, TypeError, RecursionError) as error:
+            if isinstance(error, FileNotFoundError) and path.parent != root:
+                continue  # it was there: the running sweep puts a later try in its place in this moment
             why = error.strerror if isinstance(error, OSError) else error
             damaged.append(f"{path.relative_to(root)} ({why})")
     if damaged:

@@ -143,9 +143,8 @@ def _put_replaced_beside(cells: Path) -> None:
     """Let of each cell's tries the last count: an earlier fetch may have brought one, this fetch the next."""
     found: list[CellResult] = []
     for path in cells.glob(f"[!.]*/{RESULT}"):
-        with suppress(
-            ValueError, TypeError, KeyError, RecursionError
-        ):  # of another version; who reads it says so
+        # one of another version stays as it is: who reads it says so
+        with suppress(ValueError, TypeError, KeyError, RecursionError):
             found.append(CellResult.from_dict(json.loads(path.read_bytes())))
     for cell, number in replaced_among(found).items():
         if not put_beside(cells / cell, number):

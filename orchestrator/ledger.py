@@ -179,8 +179,15 @@ class Ledger:
         """Put what a new cell replaces beside it: their folders no longer count."""
         known = self._blocks.get(result.block, {})
         for cell in sorted(replaced_by(result, known.values())):
-            put_beside(self.cell_directory(cell), result.sequence)
-            self._earlier.append(known.pop(cell))
+            self._retire(known.pop(cell), result.sequence)
+
+    def _retire(self, former: CellResult, number: int) -> None:
+        """Let a try count no more, which the cell of that sequence number replaced."""
+        folder = self.cell_directory(former.cell)
+        if put_beside(folder, number):
+            self._earlier.append(former)
+        else:  # a copy at a URL had it under both names, and the other one was read
+            self.set_aside(folder, "it is a second copy of a replaced try")
 
     def _keep(self, result: CellResult) -> None:
         self._blocks.setdefault(result.block, {})[result.cell] = result
@@ -198,12 +205,10 @@ class Ledger:
                 tried.append(result)
         replaced = replaced_among(tried)  # a copy at a URL can have a try and the one after it
         for result in tried:
-            if result.cell not in replaced:
-                self._keep(result)
-            elif put_beside(self.cell_directory(result.cell), replaced[result.cell]):
-                self._earlier.append(result)
+            if result.cell in replaced:
+                self._retire(result, replaced[result.cell])
             else:
-                self.set_aside(self.cell_directory(result.cell), "it is a second copy of a replaced try")
+                self._keep(result)
         numbers = [result.sequence for result in (*tried, *self._earlier)]
         self._sequence = max(numbers, default=0)
 

@@ -242,6 +242,21 @@ def test_of_a_copy_with_a_try_and_the_next_one_the_last_counts(tmp_path: Path, s
         assert not former.exists()
 
 
+def test_a_try_that_lies_beside_already_is_replaced_once_more(tmp_path: Path, small_plan: Plan) -> None:
+    first = next(result for result in cells(small_plan) if result.role == TREATMENT)
+    with Ledger(tmp_path, small_plan) as ledger:
+        former = ledger.record(replace(first, outcome=FAILED, cause="died"), {}).directory
+    # a kill came before the second try was written, and a copy brought the first one back
+    shutil.copytree(former, former.with_name(f".earlier-000002-{first.cell}"))
+    with Ledger(tmp_path, small_plan) as ledger:
+        ledger.record(replace(first, cell="b0-s1-again", segment=1), {})
+        assert not former.exists()
+        assert [moved.name for moved in ledger.aside] == [f"cells/{first.cell}"]
+    with Ledger(tmp_path, small_plan) as ledger:
+        assert [result.cell for result in ledger.results()] == ["b0-s1-again"]
+        assert [result.cell for result in ledger.earlier()] == [first.cell]
+
+
 def test_the_same_cell_again_keeps_what_it_was(tmp_path: Path, small_plan: Plan) -> None:
     result = cells(small_plan)[0]
     with Ledger(tmp_path, small_plan) as ledger:
