@@ -28,8 +28,9 @@ import pandas as pd
 from coverage import holds, seed_of
 from truth import Curve, Nature, falling, first_fall, flat, humped, roofline, simulate
 
-from analysis.adaptive import CROSSOVER, OPEN, Search, SearchState, choose, search_states
+from analysis.adaptive import OPEN, Search, SearchState, choose, search_states
 from analysis.objectives import OBJECTIVES
+from analysis.searches import CROSSOVER
 from jobs.result import CLOSING, MEASURED, OPENING, PLANNED, SEARCH, TREATMENT
 
 START, CELL = 120.0, 180.0

@@ -48,12 +48,12 @@ class Stream(asyncio.Protocol):
 async def pour(url: str, streams: int, chunks: int) -> None:
     """Ask for all streams at once and wait for their ends."""
     server = urlsplit(url)
+    assert server.hostname is not None
+    assert server.port is not None
+    host, port = server.hostname, server.port
     ended: asyncio.Queue[None] = asyncio.Queue()
     loop = asyncio.get_running_loop()
-    links = [
-        (await loop.create_connection(lambda: Stream(ended), server.hostname, server.port))[1]
-        for _ in range(streams)
-    ]
+    links = [(await loop.create_connection(lambda: Stream(ended), host, port))[1] for _ in range(streams)]
     gc.disable()
     for number, link in enumerate(links):
         body = json.dumps({"prompt": [number, 1, 2], "max_tokens": chunks}).encode()

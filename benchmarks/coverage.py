@@ -43,7 +43,7 @@ BLOCKS = (2, 4, 6, 10)
 ARMS = (1, 3, 8)
 LEVELS = (2, 8, 32)
 PRACTICAL = 0.02
-LIMITS = {"ratio": (0.92, 0.98), "crossover": 0.90, "aa": 0.05}
+RATIO_LIMITS, CROSSOVER_LIMIT, AA_LIMIT = (0.92, 0.98), 0.90, 0.05
 SPOT_CHECKS = 10
 """Simulations of a case whose A/A verdicts also come from the product's own rule, one by one."""
 
@@ -152,11 +152,11 @@ def main() -> int:
         "cases": len(ratios) + len(crossovers),
     }
     print(json.dumps(found))
-    low, high = LIMITS["ratio"]
+    low, high = RATIO_LIMITS
     fails = [
         sound and not low <= found["ratio_coverage_min"] <= found["ratio_coverage_max"] <= high,
-        sound and found["aa_false_verdict_rate"] > LIMITS["aa"],
-        near and found["crossover_coverage_min"] < LIMITS["crossover"],
+        sound and found["aa_false_verdict_rate"] > AA_LIMIT,
+        near and found["crossover_coverage_min"] < CROSSOVER_LIMIT,
     ]
     return int(any(fails))
 

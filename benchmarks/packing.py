@@ -81,7 +81,7 @@ def main() -> int:
         for cells in sizes(options.mlflow):
             measure_driver(cells, nodes.address, "sqlite")
     finally:
-        nodes.shutdown()
+        nodes.shutdown()  # type: ignore[no-untyped-call]
     names = (
         "makespan_over_lower_bound",
         "serial_over_lower_bound",

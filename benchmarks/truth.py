@@ -56,7 +56,8 @@ def falling(high: float, low: float, middle: float, steepness: float = 1.5) -> C
 
     def curve(level: np.ndarray) -> np.ndarray:
         share = 1.0 / (1.0 + (np.asarray(level, dtype=float) / middle) ** -steepness)
-        return np.log(high) + (np.log(low) - np.log(high)) * share
+        logs: np.ndarray = np.log(high) + (np.log(low) - np.log(high)) * share
+        return logs
 
     return curve
 
@@ -68,7 +69,8 @@ def roofline(mal: float, k: int, cost: float, ridge: float, shift: float = 0.0) 
         tokens = np.asarray(level, dtype=float)
         plain = (1.0 + (tokens / ridge) ** 3) ** (1.0 / 3.0)
         checked = (1.0 + (tokens * (k + 1) / ridge) ** 3) ** (1.0 / 3.0)
-        return np.log(mal) - np.log(checked / plain + cost * k) + shift
+        logs: np.ndarray = np.log(mal) - np.log(checked / plain + cost * k) + shift
+        return logs
 
     return curve
 
@@ -78,7 +80,8 @@ def humped(low: float, high: float, middle: float, width: float) -> Curve:
 
     def curve(level: np.ndarray) -> np.ndarray:
         away = np.log2(np.asarray(level, dtype=float) / middle) / width
-        return np.log(low) + (np.log(high) - np.log(low)) * np.exp(-0.5 * away**2)
+        logs: np.ndarray = np.log(low) + (np.log(high) - np.log(low)) * np.exp(-0.5 * away**2)
+        return logs
 
     return curve
 
@@ -143,7 +146,7 @@ def _block(
     truth = np.array([curves[arm](grid) if arm >= 0 else np.zeros(len(grid)) for arm in runs])
     places = generator.permutation(len(levels))  # a block has one order of levels, the same in all its runs
     time = (np.arange(len(runs))[:, None] + (places[None, :] + 0.5) / len(levels)) / len(runs)
-    logs = (np.log(1000.0 * grid**0.7) + truth)[:, :, None] + generator.normal(0.0, BLOCK, count)
+    logs: np.ndarray = (np.log(1000.0 * grid**0.7) + truth)[:, :, None] + generator.normal(0.0, BLOCK, count)
     sd = nature.noise
     logs += nature.slope * sd * (time - 0.5)[:, :, None]
     logs += nature.walk * sd * _walk(time, count, generator)

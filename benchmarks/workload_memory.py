@@ -84,7 +84,7 @@ def bind_all(path: Path) -> str:
 
 def bind_limit(path: Path) -> str:
     """Bind a thousand conversations, chosen by their hash."""
-    workload = bound(path, limit=1000)
+    workload = bound(path, Policies(limit=1000))
     return f"{len(workload.conversations)} conversations in tokens"
 
 
@@ -115,10 +115,10 @@ def ideal(path: Path) -> str:
     return f"ideal hit rate {found.tokens / found.prompt_tokens:.4f}"
 
 
-def bound(path: Path, **settings: int) -> TokenWorkload:
+def bound(path: Path, policies: Policies | None = None) -> TokenWorkload:
     """Return the trace in tokens."""
     source = FileSource(name="w", format="mooncake", paths=[path])
-    return bind(source, EmulatedTokenizer(), max_context=CONTEXT, policies=Policies(**settings))
+    return bind(source, EmulatedTokenizer(), max_context=CONTEXT, policies=policies or Policies())
 
 
 STEPS: dict[str, Callable[[Path], str]] = {
