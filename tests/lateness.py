@@ -1,6 +1,8 @@
 """Gates that judge when things happened. A busy machine may fail them, and tests assert no timings."""
 
-from jobs.result import CellResult
+from collections.abc import Iterable
+
+from jobs.result import INVALID, CellResult
 
 LATENESS = {
     "client_cpu",
@@ -17,3 +19,16 @@ LATENESS = {
 def broken(result: CellResult) -> dict[str, str]:
     """Return the messages of a cell's failed gates, but for those of lateness."""
     return {g.name: g.message for g in result.gates if g.failed and g.name not in LATENESS}
+
+
+def late(result: CellResult) -> bool:
+    """Whether a cell does not count because the machine was busy."""
+    return result.outcome == INVALID and result.cause in LATENESS
+
+
+def ended(code: int, results: Iterable[CellResult]) -> bool:
+    """Whether a sweep with this exit code ran to its end.
+
+    The code is 0, or 1 where no cell counts. On a machine that is busy enough every cell is late.
+    """
+    return code == 0 or (code == 1 and any(late(result) for result in results))

@@ -15,7 +15,7 @@ import pytest
 from jobs.result import MEASURED, TREATMENT
 from tests.cluster.conftest import Grid, Sweeps, line_of, lives, wait_until
 from tests.cluster.leftovers import nothing_left
-from tests.lateness import LATENESS
+from tests.lateness import ended, late
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
@@ -89,7 +89,7 @@ def check_whole(sweeps: Sweeps) -> None:
     treatments = [result for result in sweeps.results() if result.role == TREATMENT]
     assert Counter(result.block for result in treatments) == {0: 1, 1: 1, 2: 1}
     for result in treatments:
-        assert result.outcome == MEASURED or result.cause in LATENESS, (result.cause, result.reason)
+        assert result.outcome == MEASURED or late(result), (result.cause, result.reason)
 
 
 def test_a_load_process_a_worker_and_a_node_are_lost_and_everything_is_measured(
@@ -109,7 +109,7 @@ def test_a_load_process_a_worker_and_a_node_are_lost_and_everything_is_measured(
         engines = [worker, *worker.children(recursive=True)]
         grid.remove_node(node)
         assert wait_until(lambda: not any(map(lives, engines)), seconds=30), list(map(line_of, engines))
-        assert driver.wait(timeout=400) == 0, sweeps.said()
+        assert ended(driver.wait(timeout=400), sweeps.results()), sweeps.said()
     check_whole(sweeps)
     said = " ".join(sweeps.said().split())
     assert "failed (load_process: " in said, said
@@ -132,6 +132,7 @@ def test_a_killed_and_an_interrupted_driver_leave_nothing_and_the_same_words_fin
     before = sweeps.results()
     assert len(before) >= 2
     with nothing_left(grid.temporary, tmp_path / "results"):
-        assert sweeps.run(*WORDS, timeout=400)[0] == 0, sweeps.said()
+        code, said = sweeps.run(*WORDS, timeout=400)
+        assert ended(code, sweeps.results()), said
     check_whole(sweeps)
     assert sweeps.lost(before) == []

@@ -16,8 +16,7 @@ WORDS = ("drafter=eagle3", "load=open", "load.rate=[5,10]", "load.duration=1.5",
 
 
 def test_arrival_rates_are_levels_from_plan_to_report(sweeps: Sweeps) -> None:
-    code, said = sweeps.run(*WORDS)
-    assert code == 0, said
+    said = sweeps.run_whole(*WORDS)
     results = sweeps.results()
     assert sorted((r.role, r.load) for r in results) == [
         (role, load) for role in sorted((OPENING, CLOSING, TREATMENT)) for load in ("r10", "r5")

@@ -16,8 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from jobs.result import MEASURED, TREATMENT
 from tests.cluster.conftest import SMALL, SPECLOAD, lost_cells, results_in, wait_until
-from tests.lateness import LATENESS
+from tests.lateness import late
 
 pytestmark = pytest.mark.cluster
 
@@ -191,10 +192,10 @@ def test_a_sweep_stopped_half_way_is_submitted_again_and_finishes(head: Head) ->
     assert f"as sweep-{sweep.removeprefix('sent-')}-2; it goes on after {job} (stopped" in said
     assert lost_cells(cells, before) == []
     after = measured(cells)
-    levels = [json.loads(text) for text in after.values()]
-    assert all(result["outcome"] == "measured" or result["cause"] in LATENESS for result in levels)
-    treatments = {(r["block"], r["concurrency"]) for r in levels if r["role"] == "treatment"}
-    assert len(treatments) == len([r for r in levels if r["role"] == "treatment"]) == 6
+    results = results_in(cells)
+    assert all(result.outcome == MEASURED or late(result) for result in results)
+    treatments = [(r.block, r.concurrency) for r in results if r.role == TREATMENT]
+    assert len(set(treatments)) == len(treatments) == 6
 
     code, said = head.run("submit", *words)
     assert (code, f"{sweep} is finished on this cluster" in said) == (0, True), said

@@ -13,8 +13,8 @@ from mlflow import MlflowClient
 
 from jobs.result import CLOSING, FAILED, OPENING, TREATMENT
 from orchestrator.status import FINISHED, RUNNING, read_status
-from tests.cluster.conftest import SPECLOAD, Sweeps, engine_tree, lives, wait_until
-from tests.lateness import broken
+from tests.cluster.conftest import SPECLOAD, Sweeps, engine_tree, lives, results_in, wait_until
+from tests.lateness import broken, ended
 
 pytestmark = pytest.mark.cluster
 
@@ -23,7 +23,7 @@ ONE_BLOCK = ("-m", "drafter=eagle3", "drafter.k=3,7", "load.concurrency=[1,2]", 
 
 
 def test_a_sweep_end_to_end_and_again(sweeps: Sweeps) -> None:
-    code, said = sweeps.run(*GRID)
+    said = sweeps.run_whole(*GRID)
     results = sweeps.results()
     roles = Counter(result.role for result in results)
     assert roles == {OPENING: 4, CLOSING: 4, TREATMENT: 8}, said
@@ -32,7 +32,6 @@ def test_a_sweep_end_to_end_and_again(sweeps: Sweeps) -> None:
         assert result.outcome in ("measured", "invalid"), result.reason
         assert result.emulated
         assert result.metrics["tokens/client_output"] == result.metrics["tokens/engine_output"]
-    assert code == 0, said
     assert "EMULATED" in said
     assert "specload ui" in said
     assert (sweeps.sweep / "report.html").stat().st_size > 10_000
@@ -78,8 +77,8 @@ def test_a_killed_driver_leaves_no_engine_and_the_same_words_finish_the_rest(swe
     ]
 
     code, said = sweeps.run(*ONE_BLOCK, "tracking=disabled")
-    assert code == 0, said
     results = sweeps.results()
+    assert ended(code, results), said
     assert sweeps.lost(before) == []
     treatments = Counter((r.block, r.arm, r.concurrency) for r in results if r.role == TREATMENT)
     assert len(treatments) == 4
@@ -139,8 +138,7 @@ def test_too_few_devices_is_refused_before_anything_starts(sweeps: Sweeps) -> No
 
 def test_a_saved_plan_reproduces_the_sweep(sweeps: Sweeps, tmp_path: Path) -> None:
     words = ("drafter=eagle3", "load.concurrency=[1]", "design.blocks=1", "tracking=disabled")
-    code, said = sweeps.run(*words)
-    assert code == 0, said
+    sweeps.run_whole(*words)
     saved = json.loads((sweeps.sweep / "plan.json").read_text())
     copy = tmp_path / "elsewhere" / "plan.json"
     copy.parent.mkdir()
@@ -152,6 +150,7 @@ def test_a_saved_plan_reproduces_the_sweep(sweeps: Sweeps, tmp_path: Path) -> No
         timeout=300,
         check=False,
     )
-    assert process.returncode == 0, process.stdout + process.stderr
+    cells = tmp_path / "other" / saved["sweep"] / "cells"
+    assert ended(process.returncode, results_in(cells)), process.stdout + process.stderr
     again = json.loads((tmp_path / "other" / saved["sweep"] / "plan.json").read_text())
     assert again["digest"] == saved["digest"]
