@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from engines.emulator.tokenizer import EmulatedTokenizer
-from jobs.workload.bind import bind
+from jobs.workload.bind import DEFAULT, bind
 from jobs.workload.formats import load_workload
 from jobs.workload.ideal import ideal_cached
 from jobs.workload.mooncake import BLOCK
@@ -115,10 +115,10 @@ def ideal(path: Path) -> str:
     return f"ideal hit rate {found.tokens / found.prompt_tokens:.4f}"
 
 
-def bound(path: Path, policies: Policies | None = None) -> TokenWorkload:
+def bound(path: Path, policies: Policies = DEFAULT) -> TokenWorkload:
     """Return the trace in tokens."""
     source = FileSource(name="w", format="mooncake", paths=[path])
-    return bind(source, EmulatedTokenizer(), max_context=CONTEXT, policies=policies or Policies())
+    return bind(source, EmulatedTokenizer(), max_context=CONTEXT, policies=policies)
 
 
 STEPS: dict[str, Callable[[Path], str]] = {

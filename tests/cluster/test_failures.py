@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.result import FAILED, MEASURED, TREATMENT, CellResult
+from jobs.result import FAILED, TREATMENT
 from tests.cluster.conftest import Grid, Sweeps
 from tests.cluster.leftovers import nothing_left
-from tests.lateness import ended, late
+from tests.lateness import played
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
@@ -36,10 +36,6 @@ def faults() -> str:
     return f"+engine.flags.fail=[{', '.join(listed)}]"
 
 
-def measured(result: CellResult) -> bool:
-    return result.outcome == MEASURED or late(result)
-
-
 def test_every_failure_has_its_cause_and_the_others_are_measured(tmp_path: Path, grid: Grid) -> None:
     sweeps = Sweeps(tmp_path, common=grid.words)
     with nothing_left(grid.temporary, tmp_path / "results"):
@@ -55,19 +51,19 @@ def test_every_failure_has_its_cause_and_the_others_are_measured(tmp_path: Path,
             timeout=600,
         )
     results = sweeps.results()
-    assert ended(code, results), said
+    assert sweeps.ended(code), said
     treatments = {result.k: result for result in results if result.role == TREATMENT}
     assert sorted(treatments) == sorted(CAUSES), said
     for k, fault in CAUSES.items():
         result = treatments[k]
         if fault is None or fault[1] is None:
-            assert measured(result), (k, result.cause, result.reason)
+            assert played(result), (k, result.cause, result.reason)
             continue
         assert (k, result.outcome, result.cause) == (k, FAILED, fault[1]), (result.reason, said)
         assert result.log_tail, (k, result.reason)
         assert "emulated" in result.log_tail or "Traceback" in result.log_tail, (k, result.log_tail)
     for result in results:
         if result.role != TREATMENT:
-            assert measured(result), (result.role, result.cause, result.reason)
+            assert played(result), (result.role, result.cause, result.reason)
     assert {k for k, result in treatments.items() if result.segment == 1} == TRIED_AGAIN
     assert {result.segment for result in results} == {0, 1}

@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 import psutil
 import pytest
 
-from jobs.result import MEASURED, TREATMENT
+from jobs.result import TREATMENT
 from tests.cluster.conftest import Grid, Sweeps, line_of, lives, wait_until
 from tests.cluster.leftovers import nothing_left
-from tests.lateness import ended, late
+from tests.lateness import played
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
@@ -89,7 +89,7 @@ def check_whole(sweeps: Sweeps) -> None:
     treatments = [result for result in sweeps.results() if result.role == TREATMENT]
     assert Counter(result.block for result in treatments) == {0: 1, 1: 1, 2: 1}
     for result in treatments:
-        assert result.outcome == MEASURED or late(result), (result.cause, result.reason)
+        assert played(result), (result.cause, result.reason)
 
 
 def test_a_load_process_a_worker_and_a_node_are_lost_and_everything_is_measured(
@@ -109,7 +109,7 @@ def test_a_load_process_a_worker_and_a_node_are_lost_and_everything_is_measured(
         engines = [worker, *worker.children(recursive=True)]
         grid.remove_node(node)
         assert wait_until(lambda: not any(map(lives, engines)), seconds=30), list(map(line_of, engines))
-        assert ended(driver.wait(timeout=400), sweeps.results()), sweeps.said()
+        assert sweeps.ended(driver.wait(timeout=400)), sweeps.said()
     check_whole(sweeps)
     said = " ".join(sweeps.said().split())
     assert "failed (load_process: " in said, said
@@ -133,6 +133,6 @@ def test_a_killed_and_an_interrupted_driver_leave_nothing_and_the_same_words_fin
     assert len(before) >= 2
     with nothing_left(grid.temporary, tmp_path / "results"):
         code, said = sweeps.run(*WORDS, timeout=400)
-        assert ended(code, sweeps.results()), said
+        assert sweeps.ended(code), said
     check_whole(sweeps)
     assert sweeps.lost(before) == []

@@ -11,7 +11,6 @@ import pytest
 
 from jobs.workload.recorded import read_header
 from tests.cluster.conftest import SPECLOAD, Sweeps, engine_tree, lives, wait_until
-from tests.lateness import ended
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
@@ -87,6 +86,6 @@ def test_an_interrupted_recording_goes_on_and_is_swept(tmp_path: Path, sweeps: S
         "tracking=disabled",
     )
     results = sweeps.results()
-    assert ended(code, results), said
+    assert sweeps.ended(code), said
     assert {result.identity["validity"] for result in results} == {"synthetic"}
     assert all(result.metrics["tokens/client_output"] % 144 == 0 for result in results)

@@ -25,7 +25,6 @@ from orchestrator.pending import pending
 from orchestrator.plan import Plan
 from orchestrator.status import read_status
 from tests.cluster.conftest import MLFLOW_SERVER, SPECLOAD, Sweeps, lives, wait_until
-from tests.lateness import ended
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
@@ -67,7 +66,7 @@ def test_ctrl_c_frees_everything_and_a_damaged_cell_is_measured_again(sweeps: Sw
     path = sweeps.sweep / "cells" / damaged.cell / "result.json"
     path.write_bytes(path.read_bytes()[:200])
     code, said = sweeps.run(*words)
-    assert ended(code, sweeps.results()), said
+    assert sweeps.ended(code), said
     said = " ".join(said.split())
     assert f"set aside cells/{damaged.cell}: its result.json is truncated or altered" in said
     assert (sweeps.sweep / "aside" / damaged.cell / "result.json").stat().st_size == 200
@@ -144,7 +143,7 @@ def test_a_full_disk_stops_the_sweep_cleanly_and_it_goes_on_once_there_is_room(s
     assert len(before) >= 2
 
     code, said = sweeps.run(*words)
-    assert ended(code, sweeps.results()), said
+    assert sweeps.ended(code), said
     assert "set aside" not in said
     after = sweeps.results()
     nothing_twice(after, treatments=3)
@@ -227,7 +226,7 @@ def test_mlflow_hangs_and_dies_and_the_sweep_goes_on_and_sync_catches_up(
     mlflow_server.hang()  # connections are taken and never answered
     wait_for_cells(sweeps, driver, 4)  # measuring does not wait for them
     mlflow_server.kill()
-    assert ended(driver.wait(timeout=240), sweeps.results()), sweeps.said()
+    assert sweeps.ended(driver.wait(timeout=240)), sweeps.said()
     said = " ".join(sweeps.said().split())
     assert "measuring goes on" in said
     assert f"`specload sync results/{sweeps.sweep.name}` records them once it answers" in said
@@ -308,7 +307,7 @@ def test_a_clock_that_jumps_back_changes_no_duration_and_no_order(
     driver = sweeps.start(*ONE_BLOCK, "tracking=disabled")
     wait_for_cells(sweeps, driver, 2)
     jump()
-    assert ended(driver.wait(timeout=240), sweeps.results()), sweeps.said()
+    assert sweeps.ended(driver.wait(timeout=240)), sweeps.said()
     results = sorted(sweeps.results(), key=lambda result: result.sequence)
     assert [result.sequence for result in results] == list(range(1, 10))
     starts = [result.started for result in results]

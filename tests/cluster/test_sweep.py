@@ -78,7 +78,7 @@ def test_a_killed_driver_leaves_no_engine_and_the_same_words_finish_the_rest(swe
 
     code, said = sweeps.run(*ONE_BLOCK, "tracking=disabled")
     results = sweeps.results()
-    assert ended(code, results), said
+    assert sweeps.ended(code), said
     assert sweeps.lost(before) == []
     treatments = Counter((r.block, r.arm, r.concurrency) for r in results if r.role == TREATMENT)
     assert len(treatments) == 4
@@ -151,6 +151,7 @@ def test_a_saved_plan_reproduces_the_sweep(sweeps: Sweeps, tmp_path: Path) -> No
         check=False,
     )
     cells = tmp_path / "other" / saved["sweep"] / "cells"
-    assert ended(process.returncode, results_in(cells)), process.stdout + process.stderr
+    said = process.stdout + process.stderr
+    assert ended(process.returncode, said, results_in(cells)), said
     again = json.loads((tmp_path / "other" / saved["sweep"] / "plan.json").read_text())
     assert again["digest"] == saved["digest"]
