@@ -1,5 +1,6 @@
 """The engine environment and the small models that `make engine-env models` builds."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,18 @@ CPU_FLAGS = {
     "max_num_batched_tokens": 2048,
     "kv_cache_memory_bytes": 268_435_456,
 }
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread_each() -> Iterator[None]:
+    """Let what runs in the engine's environment compute on one thread: tests run beside each other.
+
+    Threads that wait for one another spin; two such processes on two cores take more than twice as long as one
+    after the other.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        yield
 
 
 @pytest.fixture(scope="session")
