@@ -73,5 +73,5 @@ def test_a_steps_time_is_told_apart(tiny: EngineConfig, tiny_models: Path) -> No
     assert of_baseline(plain.traced).ms(DRAFTING) == 0.0
     found = of_arm(speculative.traced, plain.traced)
     assert found.ms(DRAFTING) > 0
-    # of two engines, one after the other: on a busy machine the baseline's forward may have been the slower one
+    # Two engines, one after the other: on a busy machine the baseline's forward can have been the slower one.
     assert found.ms(VERIFICATION) > 0 or any("too small to be seen" in note for note in found.notes)
