@@ -1,6 +1,6 @@
 """How well a sweep of mixed blocks is packed over the nodes of a cluster, and what the driver costs a cell.
 
-    python benchmarks/packing.py [--seconds 2.0] [--cells 50,5000] [--mlflow 50]
+    python benchmarks/packing.py [--seconds 3.0] [--cells 50,5000] [--mlflow 50]
 
 Everything is real, Ray's nodes and processes, pool, driver, ledger and report, except engines and load: a
 block only sleeps as long as its engine starts and replays would take (`sleeping.py`).
@@ -60,7 +60,7 @@ def main() -> int:
     """Run both parts, print the tables and, last, one line of JSON."""
     parser = argparse.ArgumentParser(description="packing of mixed blocks, and the driver's cost")
     parser.add_argument(
-        "--seconds", type=float, default=2.0, help="shortest replay; an engine start takes 1.5 times as long"
+        "--seconds", type=float, default=3.0, help="shortest replay; an engine start takes 1.5 times as long"
     )
     parser.add_argument("--cells", default="50,5000", help=f"sizes of the driver's sweeps: of {list(RUNS)}")
     parser.add_argument(
