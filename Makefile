@@ -43,8 +43,7 @@ test-cluster: $(VENV)/.dev  ## tests on real local Ray: sweeps, kills, resume
 	$(BIN)/python -m pytest -m cluster --timeout 900 --numprocesses 3 --dist loadfile
 
 test-real: $(VENV)/.dev engine-env models  ## tests on real vLLM on the CPU
-	$(BIN)/python -m pytest -m 'real_engine and not kills' --timeout 1500 --numprocesses 2 --dist loadfile \
-		--no-loadscope-reorder
+	$(BIN)/python -m pytest -m 'real_engine and not kills' --timeout 1500 --numprocesses 2 --dist loadfile
 
 test-kills: $(VENV)/.dev engine-env models  ## real vLLM, each process of its chain killed in turn
 	$(BIN)/python -m pytest -m kills --timeout 1500

@@ -8,8 +8,7 @@ import pytest
 from engines.spec import Drafter, EngineConfig, Model
 from engines.vllm import VllmEngine
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 CPU_FLAGS = {
     "dtype": "float32",
     "enforce_eager": True,
@@ -18,16 +17,6 @@ CPU_FLAGS = {
     "max_num_batched_tokens": 2048,
     "kv_cache_memory_bytes": 268_435_456,
 }
-
-
-FIRST = ("test_vllm_contract", "test_tiny_drafters", "test_vllm_wheel", "test_sweep", "test_profile")
-"""Files that take longest: begun last, one of them would be what everything waits for."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the longest files begin first, with `--no-loadscope-reorder`."""
-    order = {name: at for at, name in enumerate(FIRST)}
-    items.sort(key=lambda item: order.get(item.path.stem, len(FIRST)) if item.path.parent == HERE else 0)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -72,6 +72,8 @@ def test_a_steps_time_is_told_apart(tiny: EngineConfig, tiny_models: Path) -> No
             assert breakdown.ms(name) > 0, name
     assert of_baseline(plain.traced).ms(DRAFTING) == 0.0
     found = of_arm(speculative.traced, plain.traced)
-    assert found.ms(DRAFTING) > 0
+    assert found.ms(DRAFTING) > found.ms(SAMPLING)
     # Two engines, one after the other: on a busy machine the baseline's forward can have been the slower one.
-    assert found.ms(VERIFICATION) > 0 or any("too small to be seen" in note for note in found.notes)
+    unseen = any("too small to be seen" in note for note in found.notes)
+    assert (found.ms(VERIFICATION) == 0.0) is unseen
+    assert found.ms(VERIFICATION) >= 0
